@@ -1,0 +1,57 @@
+"""Neural networks for small tables that come with a proof.
+
+The names below are loaded on first use, so that one floor of the library can be imported alone.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from psilonnet._versions import show_versions
+    from psilonnet.nn import (
+        CReLUBlock,
+        CReLULinear,
+        NormalizedLinear,
+        PSiLONNet,
+        PSiLONResNet,
+        fold,
+        make_net,
+        path_norm_penalty,
+    )
+
+_HOMES = {
+    "CReLUBlock": "psilonnet.nn",
+    "CReLULinear": "psilonnet.nn",
+    "NormalizedLinear": "psilonnet.nn",
+    "PSiLONNet": "psilonnet.nn",
+    "PSiLONResNet": "psilonnet.nn",
+    "fold": "psilonnet.nn",
+    "make_net": "psilonnet.nn",
+    "path_norm_penalty": "psilonnet.nn",
+    "show_versions": "psilonnet._versions",
+}
+
+__all__ = [
+    "CReLUBlock",
+    "CReLULinear",
+    "NormalizedLinear",
+    "PSiLONNet",
+    "PSiLONResNet",
+    "__version__",
+    "fold",
+    "make_net",
+    "path_norm_penalty",
+    "show_versions",
+]
+
+
+def __getattr__(name: str) -> object:
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
+    raise AttributeError(f"module 'psilonnet' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOMES})

@@ -1,0 +1,62 @@
+"""The paper's mathematics as pure functions of tensors: no state, no modules.
+
+Weights have the shape ``(..., out, pieces, in)``; leading axes are batch (the members of a
+population). A plain matrix ``(out, in)`` enters as ``w.unsqueeze(-2)``.
+"""
+
+from psilonnet.functional.activation import crelu, knots, relu
+from psilonnet.functional.path_norm import (
+    Bound,
+    add_bias_neuron,
+    closed_form,
+    improved_matrix,
+    layer_matrix,
+    merged_matrix,
+    original_matrix,
+    path_mass,
+    path_matrix,
+    path_norm,
+    product_bound,
+)
+from psilonnet.functional.projection import (
+    project_ball,
+    project_sphere,
+    projected_weight,
+    threshold,
+)
+from psilonnet.functional.sparsity import exact_sparsity, near_sparsity
+from psilonnet.functional.weight_norm import (
+    mixed_weight,
+    normalized_linear,
+    normalized_weight,
+    oblique_project,
+    row_norm,
+)
+
+__all__ = [
+    "Bound",
+    "add_bias_neuron",
+    "closed_form",
+    "crelu",
+    "exact_sparsity",
+    "improved_matrix",
+    "knots",
+    "layer_matrix",
+    "merged_matrix",
+    "mixed_weight",
+    "near_sparsity",
+    "normalized_linear",
+    "normalized_weight",
+    "oblique_project",
+    "original_matrix",
+    "path_mass",
+    "path_matrix",
+    "path_norm",
+    "product_bound",
+    "project_ball",
+    "project_sphere",
+    "projected_weight",
+    "relu",
+    "row_norm",
+    "threshold",
+]

@@ -1,0 +1,265 @@
+"""The 1-path-norm and its relatives: bounds on the Lipschitz constant from L-infinity to L1.
+
+A network is a list of weights ``[W_1, ..., W_K]``, each of shape ``(..., out, pieces, in)``. With
+``residual=True`` the layers between the first and the last are residual blocks (Def. 2): the
+identity is added to them. Three matrices may stand for a layer in the product:
+
+==============  ==================================  ====================================
+bound           a layer                             a residual block
+==============  ==================================  ====================================
+``"original"``  ``sum_t |W_t|``                     ``s I + sum_t |W_t|``
+``"improved"``  ``max_t |W_t|``                     ``I + max_t |W_t|``
+``"merged"``    ``max_t |W_t|``                     ``max_t |I + W_t|``
+==============  ==================================  ====================================
+
+Each line is at most the one above. Biases move no difference of two outputs and are ignored.
+"""
+
+from collections.abc import Sequence
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+Bound = Literal["original", "improved", "merged"]
+
+
+def _identity(w: Tensor) -> Tensor:
+    return torch.eye(w.shape[-1], dtype=w.dtype, device=w.device)
+
+
+def original_matrix(w: Tensor, *, residual: bool = False) -> Tensor:
+    """Return ``sum_t |W_t|``: every piece is a path of its own, and so is the skip of each.
+
+    Skip and weight paths are distinct, as in Theorem 2; one factor holds them all, so the
+    2^K paths of a residual net are summed in K products.
+    """
+    total = w.abs().sum(dim=-2)
+    return total + w.shape[-2] * _identity(w) if residual else total
+
+
+def improved_matrix(w: Tensor, *, residual: bool = False) -> Tensor:
+    """Return ``max_t |W_t|``: only one piece of a coordinate moves at a time.
+
+    Implements Eq. (11), one factor of it, for any number of pieces.
+    """
+    largest = w.abs().amax(dim=-2)
+    return largest + _identity(w) if residual else largest
+
+
+def merged_matrix(w: Tensor, *, residual: bool = False) -> Tensor:
+    """Return ``max_t |W_t|``, with the identity merged into every piece of a residual block.
+
+    The pieces of a coordinate sum to it, so the skip is a weight of 1 on each of them.
+    """
+    return improved_matrix(w + _identity(w).unsqueeze(-2) if residual else w)
+
+
+_MATRICES = {"original": original_matrix, "improved": improved_matrix, "merged": merged_matrix}
+
+
+def layer_matrix(w: Tensor, *, bound: Bound, residual: bool = False) -> Tensor:
+    """Return the non-negative matrix that stands for a layer in a bound.
+
+    Parameters
+    ----------
+    w : Tensor of shape (..., out, pieces, in)
+    bound : {"original", "improved", "merged"}
+    residual : bool
+        Whether the identity is added to the layer.
+
+    Returns
+    -------
+    Tensor of shape (..., out, in)
+    """
+    if bound not in _MATRICES:
+        raise ValueError(f"The 'bound' must be one of {sorted(_MATRICES)}. Got {bound!r} instead.")
+    return _MATRICES[bound](w, residual=residual)
+
+
+def _matrices(
+    weights: Sequence[Tensor], residual: bool, bound: Bound, outputs: Tensor | None
+) -> list[Tensor]:
+    """Return the matrices of all layers, the last one for the given combinations of outputs."""
+    if not weights:
+        raise ValueError("A network needs at least one weight. Got an empty sequence instead.")
+    *rest, last = weights
+    if outputs is not None:
+        last = (outputs @ last.flatten(-2)).unflatten(-1, last.shape[-2:])
+    matrices = [
+        layer_matrix(w, bound=bound, residual=residual and k > 0) for k, w in enumerate(rest)
+    ]
+    return [*matrices, layer_matrix(last, bound=bound)]
+
+
+def path_matrix(
+    weights: Sequence[Tensor],
+    *,
+    residual: bool = False,
+    bound: Bound = "original",
+    outputs: Tensor | None = None,
+) -> Tensor:
+    """Return ``|W_K| ... |W_1|``: how far each input can move each output.
+
+    Parameters
+    ----------
+    weights : sequence of Tensor of shape (..., out, pieces, in)
+    residual : bool
+    bound : {"original", "improved", "merged"}
+    outputs : Tensor of shape (..., combinations, out), optional
+        Linear combinations of the outputs to bound instead of the outputs themselves, such as
+        the row ``e_a - e_b`` for the margin between two classes.
+
+    Returns
+    -------
+    Tensor of shape (..., out or combinations, in)
+    """
+    first, *rest = _matrices(weights, residual, bound, outputs)
+    product = first
+    for matrix in rest:
+        product = matrix @ product
+    return product
+
+
+def path_mass(
+    weights: Sequence[Tensor],
+    *,
+    residual: bool = False,
+    bound: Bound = "original",
+    outputs: Tensor | None = None,
+) -> Tensor:
+    """Return ``1' |W_K| ... |W_1|``: the share of each input in the path norm.
+
+    Parameters
+    ----------
+    weights, residual, bound, outputs
+        As in :func:`path_matrix`.
+
+    Returns
+    -------
+    Tensor of shape (..., in)
+    """
+    *rest, last = _matrices(weights, residual, bound, outputs)
+    mass = last.sum(dim=-2)  # (..., in of the layer)
+    for matrix in reversed(rest):
+        mass = (mass.unsqueeze(-2) @ matrix).squeeze(-2)
+    return mass
+
+
+def path_norm(
+    weights: Sequence[Tensor],
+    *,
+    residual: bool = False,
+    bound: Bound = "original",
+    outputs: Tensor | None = None,
+) -> Tensor:
+    """Return ``P_1 = 1' |W_K| ... |W_1| 1``, or one of the tighter bounds.
+
+    Implements Eq. (7). Implements Eq. (14) when the weights are ``diag(g_k) V_k``.
+
+    Parameters
+    ----------
+    weights, residual, bound, outputs
+        As in :func:`path_matrix`.
+
+    Returns
+    -------
+    Tensor of shape (...)
+
+    Examples
+    --------
+    >>> w = torch.tensor([[1.0, -2.0], [0.0, 3.0]]).unsqueeze(-2)
+    >>> path_norm([w, w])
+    tensor(18.)
+    """
+    mass = None
+    for matrix in _matrices(weights, residual, bound, outputs):
+        mass = matrix.sum(dim=-1) if mass is None else (matrix @ mass.unsqueeze(-1)).squeeze(-1)
+    assert mass is not None
+    return mass.sum(dim=-1)
+
+
+def product_bound(
+    weights: Sequence[Tensor], *, residual: bool = False, bound: Bound = "original"
+) -> Tensor:
+    """Return the product of the layers' own bounds, ``sum |W_K| * prod_k ||W_k||_inf``.
+
+    Implements Eq. (8), its right side. The last factor is the sum of all entries: with the
+    induced norm the inequality fails for several outputs (Deviation D3, PAPER.md).
+
+    Parameters
+    ----------
+    weights, residual, bound
+        As in :func:`path_matrix`.
+
+    Returns
+    -------
+    Tensor of shape (...)
+    """
+    *rest, last = _matrices(weights, residual, bound, None)
+    product = last.sum(dim=(-2, -1))
+    for matrix in rest:
+        product = product * matrix.sum(dim=-1).amax(dim=-1)
+    return product
+
+
+def add_bias_neuron(
+    weights: Sequence[Tensor], biases: Sequence[Tensor], *, residual: bool = False
+) -> list[Tensor]:
+    """Return weights in which each bias is the weight of an extra input 0 that is always 1.
+
+    Implements Eq. (13). Column 0 of the path matrix of the result belongs to a constant, so the
+    bound is the sum of the others: the biases drop out.
+
+    Parameters
+    ----------
+    weights : sequence of Tensor of shape (..., out, pieces, in)
+    biases : sequence of Tensor of shape (..., out)
+    residual : bool
+        In a residual block the skip already carries the constant on.
+
+    Returns
+    -------
+    list of Tensor of shape (..., out + 1, pieces, in + 1), the last one with out rows
+    """
+    augmented = []
+    for k, (w, b) in enumerate(zip(weights, biases, strict=True)):
+        column = torch.zeros_like(w[..., :1])  # the constant moves along the first piece only
+        column[..., 0, 0] = b
+        w_hat = torch.cat((column, w), dim=-1)  # (..., out, pieces, 1 + in)
+        if k < len(weights) - 1:
+            row = torch.zeros_like(w_hat[..., :1, :, :])
+            row[..., 0, 0, 0] = float(not residual or k == 0)
+            w_hat = torch.cat((row, w_hat), dim=-3)
+        augmented.append(w_hat)
+    return augmented
+
+
+def closed_form(lengths: Sequence[Tensor], *, residual: bool = False) -> Tensor:
+    """Return the path norm of a net with L1-normalised rows and shared lengths, in O(K).
+
+    Implements Eq. (15), ``||g_K||_1 prod_{k<K} |g_k|``; with ``residual=True``
+    Implements Eq. (16), ``||g_K||_1 |g_1| prod_{1<k<K} (1 + |g_k|)``.
+
+    Parameters
+    ----------
+    lengths : sequence of Tensor of shape (..., 1), the last one of shape (..., out)
+    residual : bool
+
+    Returns
+    -------
+    Tensor of shape (...)
+
+    Examples
+    --------
+    >>> closed_form([torch.tensor([2.0]), torch.tensor([-3.0]), torch.tensor([1.0, -1.0])])
+    tensor(12.)
+    """
+    *rest, last = lengths
+    total = last.abs().sum(dim=-1)
+    if not rest:
+        return total
+    factors = torch.cat(tuple(rest), dim=-1).abs()  # (..., K - 1)
+    if residual:
+        factors = torch.cat((factors[..., :1], 1 + factors[..., 1:]), dim=-1)
+    return total * factors.prod(dim=-1)

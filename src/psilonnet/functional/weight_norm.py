@@ -1,0 +1,120 @@
+"""L1 (and L2) weight normalisation of rows that are split into pieces.
+
+The norm of a row ``v`` of shape ``(pieces, in)`` is that of ``max_t |v[t, i]|`` as a vector
+over i. With one piece it is the plain norm.
+"""
+
+import torch
+from torch import Tensor
+
+from psilonnet.functional.projection import projected_weight
+
+
+def row_norm(v: Tensor, *, order: int = 1) -> Tensor:
+    """Return ``|| max_t |v[t, .]| ||_order`` of each row.
+
+    Ties between pieces share the gradient evenly.
+
+    Parameters
+    ----------
+    v : Tensor of shape (..., pieces, in)
+    order : {1, 2}
+
+    Returns
+    -------
+    Tensor of shape (...)
+
+    Examples
+    --------
+    >>> row_norm(torch.tensor([[1.0, -2.0], [-3.0, 0.5]]))
+    tensor(5.)
+    """
+    largest = v.abs().amax(dim=-2)
+    norm: Tensor = torch.linalg.vector_norm(largest, ord=order, dim=-1)
+    return norm
+
+
+def _divisor(norm: Tensor) -> Tensor:
+    """Return the norm, or 1 for a zero row, which then stays zero with a finite gradient."""
+    return torch.where(norm < torch.finfo(norm.dtype).tiny, 1, norm)
+
+
+def normalized_weight(v: Tensor, g: Tensor, *, order: int = 1) -> Tensor:
+    """Return ``w = g v / ||v||`` row by row.
+
+    Implements Eq. (1), with the norm of Section 3.4 for several pieces. A zero row stays zero.
+
+    Parameters
+    ----------
+    v : Tensor of shape (..., out, pieces, in)
+    g : Tensor of shape (..., out), or (..., 1) for one length shared by all rows
+    order : {1, 2}
+
+    Returns
+    -------
+    Tensor of shape (..., out, pieces, in)
+
+    Examples
+    --------
+    >>> normalized_weight(torch.tensor([[[1.0, -3.0]]]), torch.tensor([2.0]))
+    tensor([[[ 0.5000, -1.5000]]])
+    """
+    scale = g / _divisor(row_norm(v, order=order))  # (..., out)
+    return v * scale[..., None, None]
+
+
+def oblique_project(w: Tensor, x: Tensor) -> Tensor:
+    """Return ``M_w x = x - grad||w|| (w . x) / ||w||``, which is orthogonal to w.
+
+    Implements Eq. (2): the gradient of ``g v / ||v|| . x`` in v is ``g / ||v|| M_w x``. With
+    one piece ``grad||w||`` is ``sign(w)``.
+
+    Parameters
+    ----------
+    w, x : Tensor of shape (..., pieces, in)
+
+    Returns
+    -------
+    Tensor of shape (..., pieces, in)
+
+    Examples
+    --------
+    >>> oblique_project(torch.tensor([[1.0, -1.0]]), torch.tensor([[3.0, 1.0]]))
+    tensor([[2., 2.]])
+    """
+    dot = (w * x).sum(dim=(-2, -1)) / _divisor(row_norm(w))
+    return x - _norm_gradient(w) * dot[..., None, None]
+
+
+def _norm_gradient(v: Tensor) -> Tensor:
+    """Return the gradient of the L1 row norm: the sign where a piece is largest, shared at ties."""
+    magnitude = v.abs()
+    largest = magnitude == magnitude.amax(dim=-2, keepdim=True)
+    return v.sign() * largest / largest.sum(dim=-2, keepdim=True)
+
+
+def mixed_weight(v: Tensor, g: Tensor, prune_mix: Tensor | float) -> Tensor:
+    """Return ``(1 - a) g v / ||v||_1 + a g Proj(v)`` with ``a = prune_mix``.
+
+    Implements Eq. (5). Each row has norm ``|g|`` for every mix between 0 and 1, and is exactly
+    sparse at 1.
+
+    Parameters
+    ----------
+    v : Tensor of shape (..., out, pieces, in)
+    g : Tensor of shape (..., out) or (..., 1)
+    prune_mix : number or 0-d Tensor in [0, 1]
+
+    Returns
+    -------
+    Tensor of shape (..., out, pieces, in)
+    """
+    # >>> Eq. (5)
+    return (1 - prune_mix) * normalized_weight(v, g) + prune_mix * projected_weight(v, g)
+    # <<<
+
+
+def normalized_linear(x: Tensor, v: Tensor, g: Tensor, bias: Tensor | None = None) -> Tensor:
+    """placeholder."""
+    out = x @ normalized_weight(v, g).flatten(-2).mT
+    return out if bias is None else out + bias.unsqueeze(-2)
