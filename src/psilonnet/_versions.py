@@ -19,6 +19,13 @@ def _dependencies() -> list[str]:
     return names
 
 
+def _installed(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return "not installed"
+
+
 def show_versions() -> None:
     """Print the versions of psilonnet, Python, the system and every dependency installed.
 
@@ -33,10 +40,6 @@ def show_versions() -> None:
         ("python", sys.version.split()[0]),
         ("system", platform.platform()),
     ]
-    for name in _dependencies():
-        try:
-            rows.append((name, version(name)))
-        except PackageNotFoundError:
-            rows.append((name, "not installed"))
+    rows += [(name, _installed(name)) for name in _dependencies()]
     width = max(len(name) for name, _ in rows)
     print("\n".join(f"{name:<{width}}  {value}" for name, value in rows))

@@ -85,7 +85,8 @@ def _matrices(
         raise ValueError("A network needs at least one weight. Got an empty sequence instead.")
     *rest, last = weights
     if outputs is not None:
-        last = (outputs @ last.flatten(-2)).unflatten(-1, last.shape[-2:])
+        combined = outputs @ last.flatten(-2)
+        last = combined.reshape(*combined.shape[:-1], *last.shape[-2:])
     matrices = [
         layer_matrix(w, bound=bound, residual=residual and k > 0) for k, w in enumerate(rest)
     ]

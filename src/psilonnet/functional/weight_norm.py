@@ -114,7 +114,9 @@ def mixed_weight(v: Tensor, g: Tensor, prune_mix: Tensor | float) -> Tensor:
     # <<<
 
 
-def normalized_linear(x: Tensor, v: Tensor, g: Tensor, bias: Tensor | None = None) -> Tensor:
+def normalized_linear(
+    x: Tensor, v: Tensor, g: Tensor, bias: Tensor | None = None, *, compiled: bool = False
+) -> Tensor:
     """placeholder."""
     out = x @ normalized_weight(v, g).flatten(-2).mT
     return out if bias is None else out + bias.unsqueeze(-2)

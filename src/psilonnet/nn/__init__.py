@@ -1,0 +1,32 @@
+"""Layers and networks for PyTorch, and the paper's variants of them."""
+
+from psilonnet.nn.crelu import CReLUBlock, CReLULinear
+from psilonnet.nn.fold import fold
+from psilonnet.nn.init import orthogonal_
+from psilonnet.nn.linear import NormalizedLinear, shared_weights
+from psilonnet.nn.mlp import PSiLONNet
+from psilonnet.nn.network import Network
+from psilonnet.nn.penalty import has_closed_form, path_norm_penalty, weight_decay_penalty
+from psilonnet.nn.pieces import KnotLinear, ReLULinear
+from psilonnet.nn.resnet import PSiLONResNet
+from psilonnet.nn.variants import VARIANTS, Variant, make_net
+
+__all__ = [
+    "VARIANTS",
+    "CReLUBlock",
+    "CReLULinear",
+    "KnotLinear",
+    "Network",
+    "NormalizedLinear",
+    "PSiLONNet",
+    "PSiLONResNet",
+    "ReLULinear",
+    "Variant",
+    "fold",
+    "has_closed_form",
+    "make_net",
+    "orthogonal_",
+    "path_norm_penalty",
+    "shared_weights",
+    "weight_decay_penalty",
+]

@@ -1,0 +1,86 @@
+"""Penalties on a network's weights, each one number per member."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+from torch import nn
+
+from psilonnet.functional import closed_form, path_norm
+from psilonnet.nn.network import Network
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from psilonnet.functional import Bound
+
+# Activations whose slope lies between 0 and 1, as Theorem 1 asks; and layers that change nothing.
+_ALLOWED = (nn.ReLU, nn.Identity, nn.Flatten, nn.Dropout, nn.Sigmoid, nn.Tanh, nn.Hardtanh)
+
+
+def path_norm_penalty(net: nn.Module, *, bound: Bound = "improved") -> Tensor:
+    """Return a bound on the Lipschitz constant of a net, ready to be added to a loss.
+
+    It bounds ``||f(a) - f(b)||_1 / ||a - b||_inf``. Where rows are L1-normalised and lengths
+    shared, the improved bound is a product of the K lengths and costs nothing; otherwise it is
+    a product of matrices.
+
+    Parameters
+    ----------
+    net : PSiLONNet, PSiLONResNet, or an nn.Sequential of Linear and ReLU layers
+    bound : {"improved", "original", "merged"}
+        See :mod:`psilonnet.functional.path_norm`.
+
+    Returns
+    -------
+    Tensor of shape (*members)
+
+    Examples
+    --------
+    >>> from psilonnet.nn import PSiLONNet
+    >>> path_norm_penalty(PSiLONNet(10, 2, width=32, depth=3)).item()
+    2.0
+    """
+    if not isinstance(net, Network):
+        return path_norm(_plain_weights(net), bound=bound)
+    if bound == "improved" and has_closed_form(net):
+        return closed_form(net.lengths(), residual=net.residual)
+    return path_norm(net.weights(), residual=net.residual, bound=bound)
+
+
+def has_closed_form(net: Network) -> bool:
+    """Whether the improved bound of a network depends on its lengths alone; see Eq. (15)."""
+    layers = net.layers
+    normalized = all(layer.normalization in ("l1", "ball") for layer in layers)
+    shared = all(layer.length is not None and layer.length.shape[-1] == 1 for layer in layers[:-1])
+    return normalized and shared and layers[-1].length is not None
+
+
+def _plain_weights(net: nn.Module) -> list[Tensor]:
+    """Return the weights of a chain of Linear layers as weights with one piece."""
+    weights = []
+    for layer in net if isinstance(net, nn.Sequential) else (net,):
+        if isinstance(layer, nn.Linear):
+            weights.append(layer.weight.unsqueeze(-2))
+        elif not isinstance(layer, _ALLOWED):
+            raise TypeError(
+                "A path norm needs a psilonnet network or an nn.Sequential of nn.Linear layers and "
+                "activations with slopes between 0 and 1, such as nn.ReLU. "
+                f"Got {type(layer).__name__} instead."
+            )
+    return weights
+
+
+def weight_decay_penalty(net: Network) -> Tensor:
+    """Return the sum of the squares of all weights (the paper's L2 weight regularisation).
+
+    Parameters
+    ----------
+    net : Network
+
+    Returns
+    -------
+    Tensor of shape (*members)
+    """
+    return torch.stack([w.square().sum(dim=(-3, -2, -1)) for w in net.weights()]).sum(dim=0)
