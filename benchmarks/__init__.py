@@ -1,0 +1,1 @@
+"""Speed, as ratios of things measured in turn in one run: ``python -m benchmarks.NAME``."""

@@ -1,0 +1,28 @@
+"""Fixtures shared by all tests."""
+
+import os
+from pathlib import Path
+
+import pytest
+import torch
+
+REPO = Path(__file__).resolve().parents[1]
+
+
+@pytest.fixture(scope="session")
+def repo() -> Path:
+    return REPO
+
+
+@pytest.fixture(scope="session")
+def data_dir() -> Path:
+    """The folder of real tables, or a skip that says how to get one."""
+    folder = Path(os.environ.get("PSILONNET_DATA", REPO.parent / "shared" / "data"))
+    if not (folder / "datasets.json").is_file():
+        pytest.skip(f"no real tables at {folder}: set PSILONNET_DATA to a folder that has them")
+    return folder
+
+
+@pytest.fixture
+def generator() -> torch.Generator:
+    return torch.Generator().manual_seed(0)

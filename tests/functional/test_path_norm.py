@@ -1,0 +1,379 @@
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from oracles import (
+    Net,
+    forward,
+    layer_matrix_loops,
+    path_matrix_loops,
+    path_sums,
+    random_net,
+)
+
+from psilonnet.functional import (
+    add_bias_neuron,
+    closed_form,
+    improved_matrix,
+    layer_matrix,
+    merged_matrix,
+    normalized_weight,
+    original_matrix,
+    path_mass,
+    path_matrix,
+    path_norm,
+    product_bound,
+)
+
+quick = settings(derandomize=True, deadline=None, max_examples=40)
+dtypes = st.sampled_from([torch.float32, torch.float64])
+seeds = st.integers(0, 2**32 - 1)
+BOUNDS = ["original", "improved", "merged"]
+bounds = pytest.mark.parametrize("bound", BOUNDS)
+residuals = pytest.mark.parametrize("residual", [False, True])
+
+
+@st.composite
+def nets(draw, max_depth=5, max_pieces=8):
+    """Return widths ``(in, hidden, ..., hidden, out)`` and pieces of the first and other layers."""
+    depth = draw(st.integers(1, max_depth))
+    inputs, hidden, out = (draw(st.integers(1, 4)) for _ in range(3))
+    pieces = (draw(st.integers(1, max_pieces)), draw(st.integers(1, max_pieces)))
+    return (inputs, *[hidden] * (depth - 1), out), pieces
+
+
+def arrays(widths, pieces, seed, members=()):
+    rng = np.random.default_rng(seed)
+    return [
+        rng.normal(size=(*members, out, pieces[min(k, 1)], width))
+        for k, (width, out) in enumerate(zip(widths[:-1], widths[1:], strict=True))
+    ]
+
+
+def tensors(values, dtype=torch.float64):
+    return [torch.from_numpy(np.ascontiguousarray(v)).to(dtype) for v in values]
+
+
+def pairs(classes):
+    """Return the rows ``e_a - e_b`` of all pairs of classes."""
+    eye = np.eye(classes)
+    return np.stack([eye[a] - eye[b] for a in range(classes) for b in range(a)])
+
+
+# --- one layer --------------------------------------------------------------------------------
+
+
+@given(shape=st.tuples(*[st.integers(1, 5)] * 3), square=st.booleans(), seed=seeds)
+@quick
+@bounds
+def test_layer_matrix_equals_the_loops(bound, shape, square, seed):
+    out, pieces, width = shape
+    w = np.random.default_rng(seed).normal(size=(width if square else out, pieces, width))
+    expected = layer_matrix_loops(w, bound=bound, residual=square)
+    result = layer_matrix(torch.from_numpy(w), bound=bound, residual=square)
+    np.testing.assert_allclose(result.numpy(), expected, rtol=1e-14)
+
+
+@residuals
+def test_layer_matrix_calls_the_function_of_its_bound(residual):
+    w = tensors(arrays((4, 4), (3, 3), 0))[0]
+    functions = [original_matrix, improved_matrix, merged_matrix]
+    for bound, function in zip(BOUNDS, functions, strict=True):
+        assert torch.equal(
+            layer_matrix(w, bound=bound, residual=residual), function(w, residual=residual)
+        )
+
+
+@given(width=st.integers(1, 5), pieces=st.integers(1, 8), dtype=dtypes, seed=seeds)
+@quick
+@residuals
+def test_layer_matrices_are_ordered(residual, width, pieces, dtype, seed):
+    w = tensors(arrays((width, width), (pieces, 1), seed, members=(3,)), dtype)[0]
+    original, improved, merged = (layer_matrix(w, bound=b, residual=residual) for b in BOUNDS)
+    slack = 1 + 8 * torch.finfo(dtype).eps
+    assert (merged <= improved * slack).all()
+    assert (improved <= original * slack).all()
+    assert (merged >= 0).all()
+
+
+def test_layer_matrix_names_the_rule_and_the_value_of_a_wrong_bound():
+    w = torch.ones(1, 1, 1)
+    message = (
+        r"^The 'bound' must be one of \['improved', 'merged', 'original'\]\. Got 'best' instead\.$"
+    )
+    for function in (layer_matrix, lambda w, bound: path_norm([w], bound=bound)):
+        with pytest.raises(ValueError, match=message):
+            function(w, bound="best")
+
+
+@pytest.mark.parametrize("function", [path_norm, path_mass, path_matrix, product_bound])
+def test_path_norm_of_no_weights_is_refused(function):
+    with pytest.raises(ValueError, match="at least one weight"):
+        function([])
+
+
+# --- whole nets -------------------------------------------------------------------------------
+
+
+@given(net=nets(max_depth=4, max_pieces=2), seed=seeds)
+@settings(quick, max_examples=25)
+@residuals
+def test_path_matrix_equals_the_enumeration_of_all_paths(residual, net, seed):
+    weights = arrays(*net, seed)
+    expected = path_sums(weights, residual=residual)
+    result = path_matrix(tensors(weights), residual=residual)
+    np.testing.assert_allclose(result.numpy(), expected, rtol=1e-12)
+
+
+def test_path_norm_counts_every_path_once():
+    """With unit weights it is the number of paths: 2 outputs, a block of 2(3 + 1), 2 * 5 inputs."""
+    weights = tensors([np.ones((3, 2, 5)), np.ones((3, 2, 3)), np.ones((2, 2, 3))])
+    assert path_norm(weights, residual=True) == 2 * (2 * 3) * (2 * (3 + 1)) * (2 * 5)
+
+
+@given(net=nets(), seed=seeds)
+@quick
+@residuals
+@bounds
+def test_path_matrix_equals_the_loops(bound, residual, net, seed):
+    weights = arrays(*net, seed)
+    expected = path_matrix_loops(weights, bound=bound, residual=residual)
+    result = path_matrix(tensors(weights), bound=bound, residual=residual)
+    np.testing.assert_allclose(result.numpy(), expected, rtol=1e-12)
+
+
+@given(net=nets(), seed=seeds, dtype=dtypes, members=st.sampled_from([(), (2,), (2, 3)]))
+@quick
+@residuals
+@bounds
+def test_path_norm_mass_and_matrix_agree(bound, residual, net, seed, dtype, members):
+    weights = tensors(arrays(*net, seed, members), dtype)
+    widths, _ = net
+    kwargs = {"bound": bound, "residual": residual}
+    matrix = path_matrix(weights, **kwargs)
+    mass, norm = path_mass(weights, **kwargs), path_norm(weights, **kwargs)
+    assert matrix.shape == (*members, widths[-1], widths[0])
+    assert (mass.shape, norm.shape) == ((*members, widths[0]), members)
+    assert norm.dtype == dtype
+    rtol = 1e-4 if dtype == torch.float32 else 1e-12
+    torch.testing.assert_close(mass, matrix.sum(dim=-2), rtol=rtol, atol=0)
+    torch.testing.assert_close(norm, mass.sum(dim=-1), rtol=rtol, atol=0)
+
+
+@given(net=nets(), seed=seeds)
+@quick
+@residuals
+@bounds
+def test_path_norm_on_leading_axes_equals_one_member_at_a_time(bound, residual, net, seed):
+    weights = tensors(arrays(*net, seed, members=(2, 3)))
+    for function in (path_norm, path_mass, path_matrix, product_bound):
+        together = function(weights, bound=bound, residual=residual)
+        alone = function([w[1, 2] for w in weights], bound=bound, residual=residual)
+        torch.testing.assert_close(together[1, 2], alone, rtol=1e-12, atol=0)
+
+
+@given(net=nets(), seed=seeds)
+@quick
+@residuals
+@bounds
+def test_product_bound_equals_the_loops_and_is_above_the_path_norm(bound, residual, net, seed):
+    weights = arrays(*net, seed)
+    last = len(weights) - 1
+    expected = layer_matrix_loops(weights[-1], bound=bound).sum()
+    for k, w in enumerate(weights[:-1]):
+        matrix = layer_matrix_loops(w, bound=bound, residual=residual and 0 < k < last)
+        expected *= matrix.sum(axis=1).max()
+    result = product_bound(tensors(weights), bound=bound, residual=residual)
+    np.testing.assert_allclose(result.numpy(), expected, rtol=1e-12)
+    norm = path_norm(tensors(weights), bound=bound, residual=residual)
+    assert norm <= result * (1 + 1e-12)
+
+
+# --- combinations of outputs ------------------------------------------------------------------
+
+
+@given(net=nets(), seed=seeds, combinations=st.integers(1, 4))
+@quick
+@residuals
+@bounds
+def test_path_matrix_of_combinations_equals_the_loops(bound, residual, net, seed, combinations):
+    weights, (widths, _) = arrays(*net, seed), net
+    outputs = np.random.default_rng([seed, 1]).normal(size=(combinations, widths[-1]))
+    kwargs = {"bound": bound, "residual": residual, "outputs": torch.from_numpy(outputs)}
+    expected = path_matrix_loops(weights, bound=bound, residual=residual, outputs=outputs)
+    matrix = path_matrix(tensors(weights), **kwargs)
+    np.testing.assert_allclose(matrix.numpy(), expected, rtol=1e-10)
+    np.testing.assert_allclose(path_mass(tensors(weights), **kwargs), expected.sum(0), rtol=1e-10)
+    np.testing.assert_allclose(path_norm(tensors(weights), **kwargs), expected.sum(), rtol=1e-10)
+
+
+@residuals
+def test_path_matrix_of_a_margin_is_the_sum_of_its_definition(residual):
+    """``sum_i max_t |w[a, t, i] - w[b, t, i]| m_i``, with m the mass that reaches unit i."""
+    weights = arrays((3, 4, 4, 3), (2, 2), 0)
+    m = path_matrix_loops([*weights[:-1], np.eye(4)[:, None]], bound="improved", residual=residual)
+    m = m.sum(axis=1)
+    last = weights[-1]
+    expected = [
+        sum(np.abs(last[a, :, i] - last[b, :, i]).max() * m[i] for i in range(4))
+        for a in range(3)
+        for b in range(a)
+    ]
+    matrix = path_matrix(
+        tensors(weights), residual=residual, bound="improved", outputs=torch.from_numpy(pairs(3))
+    )
+    np.testing.assert_allclose(matrix.sum(dim=-1).numpy(), expected, rtol=1e-12)
+
+
+@bounds
+def test_path_matrix_of_the_identity_is_that_of_the_outputs(bound):
+    weights = tensors(arrays((3, 4, 2), (1, 2), 0, members=(5,)))
+    eye = torch.eye(2, dtype=torch.float64)
+    torch.testing.assert_close(
+        path_matrix(weights, bound=bound, outputs=eye), path_matrix(weights, bound=bound)
+    )
+
+
+@residuals
+@bounds
+def test_path_matrix_of_a_margin_is_at_most_the_sum_of_its_outputs(bound, residual):
+    weights = tensors(arrays((3, 4, 4, 3), (1, 2), 0))
+    each = path_matrix(weights, bound=bound, residual=residual)
+    rows = torch.from_numpy(pairs(3))
+    margin = path_matrix(weights, bound=bound, residual=residual, outputs=rows)
+    assert (margin <= rows.abs() @ each * (1 + 1e-12)).all()
+
+
+# --- biases -----------------------------------------------------------------------------------
+
+
+@given(net=nets(), seed=seeds, members=st.sampled_from([(), (3,)]))
+@quick
+@residuals
+@bounds
+def test_add_bias_neuron_changes_no_bound(bound, residual, net, seed, members):
+    (widths, _), rng = net, np.random.default_rng([seed, 1])
+    weights = tensors(arrays(*net, seed, members))
+    biases = tensors(rng.normal(size=(*members, out)) for out in widths[1:])
+    augmented = add_bias_neuron(weights, biases, residual=residual)
+    kwargs = {"bound": bound, "residual": residual}
+    columns = path_matrix(augmented, **kwargs)[..., 1:]
+    torch.testing.assert_close(columns, path_matrix(weights, **kwargs), rtol=1e-12, atol=0)
+
+
+@residuals
+@pytest.mark.parametrize("activation", ["relu", "crelu"])
+@pytest.mark.parametrize("knots", [1, 4])
+def test_add_bias_neuron_computes_the_same_function_of_an_input_of_one(activation, residual, knots):
+    rng = np.random.default_rng(0)
+    net = random_net(rng, (3, 4, 4, 4, 2), activation=activation, residual=residual, knots=knots)
+    augmented = add_bias_neuron(tensors(net.weights), tensors(net.biases), residual=residual)
+    weights = [w.numpy() for w in augmented]
+    edges = None
+    if knots > 1:  # the constant lies in the first piece
+        edges = np.insert(net.edges, 0, 2.0, axis=-1)
+    twin = Net(weights, [np.zeros(len(w)) for w in weights], activation, residual, edges)
+    x = rng.normal(size=(10, 3))
+    ones = np.insert(x, 0, 1.0, axis=-1)
+    np.testing.assert_allclose(forward(twin, ones)[0], forward(net, x)[0], atol=1e-12)
+
+
+def test_add_bias_neuron_writes_the_matrices_of_the_paper():
+    w = torch.tensor([[[1.0, 2.0]], [[3.0, 4.0]]])
+    b = torch.tensor([5.0, 6.0])
+    first, last = add_bias_neuron([w, w], [b, b])
+    expected = [[5.0, 1.0, 2.0], [6.0, 3.0, 4.0]]
+    assert first.squeeze(-2).tolist() == [[1.0, 0.0, 0.0], *expected]
+    assert last.squeeze(-2).tolist() == expected
+
+
+# --- closed forms -----------------------------------------------------------------------------
+
+
+def normalized_net(layers, pieces, seed=0, members=()):
+    """Return weights with L1-normalised rows and their lengths, shared but for the last layer."""
+    widths = (3, *[5] * (layers - 1), 4)
+    rng = np.random.default_rng([seed, layers])
+    lengths = [rng.uniform(-1.5, 1.5, size=(*members, 1)) for _ in range(layers - 1)]
+    lengths.append(rng.normal(size=(*members, 4)))
+    directions = tensors(arrays(widths, (1, pieces), seed, members))
+    lengths = tensors(lengths)
+    weights = [normalized_weight(v, g) for v, g in zip(directions, lengths, strict=True)]
+    return weights, lengths
+
+
+@pytest.mark.parametrize("members", [(), (2, 3)])
+@pytest.mark.parametrize("layers", [1, 2, 3, 10, 50])
+@pytest.mark.parametrize(("residual", "pieces"), [(False, 1), (False, 2), (True, 2), (True, 3)])
+def test_closed_form_equals_the_matrix_product(residual, pieces, layers, members):
+    weights, lengths = normalized_net(layers, pieces, members=members)
+    expected = path_norm(weights, bound="improved", residual=residual)
+    result = closed_form(lengths, residual=residual)
+    assert result.shape == members
+    torch.testing.assert_close(result, expected, rtol=1e-10, atol=0)
+
+
+@pytest.mark.parametrize("layers", [1, 2, 3, 10, 50])
+@pytest.mark.parametrize("residual", [False, True])
+def test_closed_form_equals_the_oracle(residual, layers):
+    weights, lengths = normalized_net(layers, pieces=1 + residual)
+    matrix = path_matrix_loops([w.numpy() for w in weights], bound="improved", residual=residual)
+    np.testing.assert_allclose(
+        closed_form(lengths, residual=residual).numpy(), matrix.sum(), rtol=1e-10
+    )
+
+
+def test_closed_form_equals_the_product_bound_of_a_normalised_net():
+    weights, lengths = normalized_net(4, pieces=1)
+    torch.testing.assert_close(closed_form(lengths), product_bound(weights), rtol=1e-12, atol=0)
+
+
+# --- gradients --------------------------------------------------------------------------------
+
+
+@residuals
+@bounds
+@pytest.mark.parametrize("function", [path_norm, path_mass, path_matrix, product_bound])
+def test_path_norm_has_the_right_gradient_away_from_ties(function, bound, residual):
+    weights = tensors(arrays((2, 3, 3, 2), (3, 2), 0))
+    assert torch.autograd.gradcheck(
+        lambda *w: function(w, bound=bound, residual=residual),
+        tuple(w.requires_grad_() for w in weights),
+    )
+
+
+@pytest.mark.parametrize("residual", [False, True])
+def test_closed_form_has_the_right_gradient(residual):
+    _, lengths = normalized_net(4, pieces=2, members=(2,))
+    inputs = tuple(g.requires_grad_() for g in lengths)
+    assert torch.autograd.gradcheck(lambda *g: closed_form(g, residual=residual), inputs)
+
+
+@residuals
+@bounds
+def test_path_norm_gradient_reaches_every_weight(bound, residual):
+    weights = [w.requires_grad_() for w in tensors(arrays((3, 4, 4, 2), (1, 1), 0))]
+    path_norm(weights, bound=bound, residual=residual).backward()
+    assert all((w.grad != 0).all() for w in weights)
+
+
+def test_improved_matrix_shares_the_gradient_of_ties_evenly():
+    """One unit, pieces 2, -2 and 1: the maximum is tied between the first two."""
+    w = torch.tensor([[[2.0], [-2.0], [1.0]]], requires_grad=True)
+    improved_matrix(w).sum().backward()
+    assert w.grad.flatten().tolist() == [0.5, -0.5, 0.0]
+
+
+def test_merged_matrix_shares_the_gradient_of_ties_evenly():
+    """Pieces of 1 and -3 are ``|1 + 1| = |1 - 3| = 2`` with the identity: tied, opposite signs."""
+    w = torch.tensor([[[1.0], [-3.0]]], requires_grad=True)
+    merged_matrix(w, residual=True).sum().backward()
+    assert w.grad.flatten().tolist() == [0.5, -0.5]
+
+
+@pytest.mark.parametrize("scale", [1e30, 1e-30])
+def test_path_norm_is_homogeneous_at_huge_and_tiny_magnitudes(scale):
+    weights = tensors(arrays((3, 4, 2), (1, 2), 0))
+    scaled = [scale * weights[0], weights[1]]
+    torch.testing.assert_close(path_norm(scaled) / scale, path_norm(weights), rtol=1e-12, atol=0)

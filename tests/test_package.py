@@ -1,0 +1,55 @@
+"""The package as a whole: its face, its floors, its README."""
+
+import re
+import subprocess
+import sys
+
+import pytest
+
+import psilonnet
+
+
+def test_every_public_name_loads():
+    for name in psilonnet.__all__:
+        assert getattr(psilonnet, name) is not None
+    assert set(psilonnet.__all__) <= set(dir(psilonnet))
+
+
+def test_unknown_name_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="module 'psilonnet' has no attribute 'nothing'"):
+        _ = psilonnet.nothing
+
+
+def test_show_versions_names_every_dependency(capsys):
+    psilonnet.show_versions()
+    shown = capsys.readouterr().out
+    for name in ("psilonnet", "python", "torch", "scikit-learn", "onnxruntime", "ray"):
+        assert re.search(rf"^{name} +\S", shown, re.M), name
+
+
+@pytest.mark.parametrize(
+    ("module", "absent"),
+    [
+        ("psilonnet", ["torch", "sklearn", "numpy"]),
+        ("psilonnet.functional", ["sklearn", "pandas", "matplotlib", "ray", "onnx"]),
+        ("psilonnet.nn", ["sklearn", "pandas", "matplotlib", "ray", "onnx"]),
+    ],
+)
+def test_a_floor_loads_alone(module, absent):
+    code = f"import sys, {module}; print([m for m in {absent!r} if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+PAGES = ["README.md", "docs/own_loop.md", "docs/pieces.md"]
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_python_blocks_of_pages_run(page, repo, capsys):
+    blocks = re.findall(r"```python\n(.*?)```", (repo / page).read_text(), re.S)
+    assert blocks
+    namespace: dict[str, object] = {}
+    for block in blocks:
+        exec(compile(block, page, "exec"), namespace)
+    if page == "README.md":
+        assert "moves no prediction by more than" in capsys.readouterr().out
