@@ -1,6 +1,6 @@
 """The layers and the path norm in a training loop of your own, on a real table.
 
-python examples/own_loop.py DIR   (DIR holds tabular/house_sales.parquet; the last column is the target)
+python examples/own_loop.py DIR   # DIR holds tabular/house_sales.parquet, its target last
 """
 
 import sys

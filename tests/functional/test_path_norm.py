@@ -1,8 +1,11 @@
+from itertools import pairwise
+
 import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from oracles import (
     Net,
     forward,
@@ -11,7 +14,6 @@ from oracles import (
     path_sums,
     random_net,
 )
-
 from psilonnet.functional import (
     add_bias_neuron,
     closed_form,
@@ -47,7 +49,7 @@ def arrays(widths, pieces, seed, members=()):
     rng = np.random.default_rng(seed)
     return [
         rng.normal(size=(*members, out, pieces[min(k, 1)], width))
-        for k, (width, out) in enumerate(zip(widths[:-1], widths[1:], strict=True))
+        for k, (width, out) in enumerate(pairwise(widths))
     ]
 
 

@@ -3,8 +3,8 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from oracles import soft_threshold_row
 
+from oracles import soft_threshold_row
 from psilonnet.functional import (
     mixed_weight,
     normalized_weight,

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+
 from oracles import (
     Net,
     aligned,
@@ -11,7 +12,6 @@ from oracles import (
     random_net,
     search_slope,
 )
-
 from psilonnet.functional import Bound, path_norm, product_bound
 
 SLACK = 1 + 1e-9  # rounding of a difference quotient in float64

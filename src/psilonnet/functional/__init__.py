@@ -5,6 +5,7 @@ population). A plain matrix ``(out, in)`` enters as ``w.unsqueeze(-2)``.
 """
 
 from psilonnet.functional.activation import crelu, knots, relu
+from psilonnet.functional.normalized_linear import normalized_linear
 from psilonnet.functional.path_norm import (
     Bound,
     add_bias_neuron,
@@ -27,7 +28,6 @@ from psilonnet.functional.projection import (
 from psilonnet.functional.sparsity import exact_sparsity, near_sparsity
 from psilonnet.functional.weight_norm import (
     mixed_weight,
-    normalized_linear,
     normalized_weight,
     oblique_project,
     row_norm,

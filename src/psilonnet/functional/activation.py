@@ -59,7 +59,7 @@ def knots(x: Tensor, edges: Tensor) -> Tensor:
     ----------
     x : Tensor of shape (..., n)
     edges : Tensor of shape (pieces - 1, n), or with leading axes that broadcast against x
-        Finite and non-decreasing along the first axis. Equal edges make an empty piece.
+        Finite and non-decreasing along the axis of pieces. Equal edges make an empty piece.
 
     Returns
     -------
@@ -72,9 +72,10 @@ def knots(x: Tensor, edges: Tensor) -> Tensor:
             [2.],
             [1.]])
     """
-    unbounded = torch.full_like(edges[..., :1, :], torch.inf)
+    unbounded = edges.new_full((*edges.shape[:-2], 1, edges.shape[-1]), torch.inf)
     lower = torch.cat((-unbounded, edges), dim=-2)  # (pieces, n)
     upper = torch.cat((edges, unbounded), dim=-2)
-    # minimum and maximum, unlike clamp, share the gradient of an edge between its two pieces.
-    moved = torch.minimum(torch.maximum(x.unsqueeze(-2), lower), upper)
-    return moved - torch.zeros_like(lower).clamp(lower, upper)
+    x = x.unsqueeze(-2)
+    # Unlike clamp, this gives an edge to one piece only, as CReLU does, and never to an empty one.
+    clipped = torch.where(x <= lower, lower, torch.where(x > upper, upper, x))
+    return clipped - torch.zeros_like(lower).clamp(lower, upper)

@@ -12,7 +12,8 @@ bound           a layer                             a residual block
 ``"merged"``    ``max_t |W_t|``                     ``max_t |I + W_t|``
 ==============  ==================================  ====================================
 
-Each line is at most the one above. Biases move no difference of two outputs and are ignored.
+Each line is at most the one above. The last one holds for blocks whose pieces sum to their
+coordinate (CReLU, not a single ReLU). Biases move no difference of two outputs and are ignored.
 """
 
 from collections.abc import Sequence
@@ -50,7 +51,8 @@ def improved_matrix(w: Tensor, *, residual: bool = False) -> Tensor:
 def merged_matrix(w: Tensor, *, residual: bool = False) -> Tensor:
     """Return ``max_t |W_t|``, with the identity merged into every piece of a residual block.
 
-    The pieces of a coordinate sum to it, so the skip is a weight of 1 on each of them.
+    The pieces of a coordinate sum to it, so the skip is a weight of 1 on each of them. That is
+    so for CReLU and for knots, but not for a single ReLU: its residual block has no merged bound.
     """
     return improved_matrix(w + _identity(w).unsqueeze(-2) if residual else w)
 
@@ -225,8 +227,8 @@ def add_bias_neuron(
     """
     augmented = []
     for k, (w, b) in enumerate(zip(weights, biases, strict=True)):
-        column = torch.zeros_like(w[..., :1])  # the constant moves along the first piece only
-        column[..., 0, 0] = b
+        others = b.new_zeros(*b.shape, w.shape[-2] - 1)  # the constant is in the first piece only
+        column = torch.cat((b.unsqueeze(-1), others), dim=-1).unsqueeze(-1)
         w_hat = torch.cat((column, w), dim=-1)  # (..., out, pieces, 1 + in)
         if k < len(weights) - 1:
             row = torch.zeros_like(w_hat[..., :1, :, :])
@@ -256,6 +258,8 @@ def closed_form(lengths: Sequence[Tensor], *, residual: bool = False) -> Tensor:
     >>> closed_form([torch.tensor([2.0]), torch.tensor([-3.0]), torch.tensor([1.0, -1.0])])
     tensor(12.)
     """
+    if not lengths:
+        raise ValueError("A network needs at least one length. Got an empty sequence instead.")
     *rest, last = lengths
     total = last.abs().sum(dim=-1)
     if not rest:

@@ -25,7 +25,8 @@ def near_sparsity(v: Tensor) -> Tensor:
     magnitude = v.abs()
     total = magnitude.sum(dim=-1, keepdim=True)
     p = magnitude / torch.where(total == 0, 1, total)
-    effective = torch.special.entr(p).sum(dim=-1).exp()
+    # 0 ln 0 = 0, with a finite gradient too.
+    effective = torch.exp(-(p * torch.where(p > 0, p, 1).log()).sum(dim=-1))
     # >>> Eq. (3)
     return torch.where(total.squeeze(-1) == 0, 1.0, 1 - effective / v.shape[-1])
     # <<<

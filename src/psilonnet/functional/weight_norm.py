@@ -29,14 +29,20 @@ def row_norm(v: Tensor, *, order: int = 1) -> Tensor:
     >>> row_norm(torch.tensor([[1.0, -2.0], [-3.0, 0.5]]))
     tensor(5.)
     """
+    if order not in (1, 2):
+        raise ValueError(f"The 'order' of a row norm must be 1 or 2. Got {order!r} instead.")
     largest = v.abs().amax(dim=-2)
     norm: Tensor = torch.linalg.vector_norm(largest, ord=order, dim=-1)
     return norm
 
 
-def _divisor(norm: Tensor) -> Tensor:
-    """Return the norm, or 1 for a zero row, which then stays zero with a finite gradient."""
-    return torch.where(norm < torch.finfo(norm.dtype).tiny, 1, norm)
+def divisor(norm: Tensor) -> Tensor:
+    """Return the norm, or 1 for a zero row, which then stays zero with a finite gradient.
+
+    Rows so small that their reciprocal would overflow count as zero.
+    """
+    numbers = torch.finfo(norm.dtype)
+    return torch.where(norm < numbers.tiny / numbers.eps, 1, norm)
 
 
 def normalized_weight(v: Tensor, g: Tensor, *, order: int = 1) -> Tensor:
@@ -59,7 +65,7 @@ def normalized_weight(v: Tensor, g: Tensor, *, order: int = 1) -> Tensor:
     >>> normalized_weight(torch.tensor([[[1.0, -3.0]]]), torch.tensor([2.0]))
     tensor([[[ 0.5000, -1.5000]]])
     """
-    scale = g / _divisor(row_norm(v, order=order))  # (..., out)
+    scale = g / divisor(row_norm(v, order=order))  # (..., out)
     return v * scale[..., None, None]
 
 
@@ -82,11 +88,11 @@ def oblique_project(w: Tensor, x: Tensor) -> Tensor:
     >>> oblique_project(torch.tensor([[1.0, -1.0]]), torch.tensor([[3.0, 1.0]]))
     tensor([[2., 2.]])
     """
-    dot = (w * x).sum(dim=(-2, -1)) / _divisor(row_norm(w))
-    return x - _norm_gradient(w) * dot[..., None, None]
+    dot = (w * x).sum(dim=(-2, -1)) / divisor(row_norm(w))
+    return x - norm_gradient(w) * dot[..., None, None]
 
 
-def _norm_gradient(v: Tensor) -> Tensor:
+def norm_gradient(v: Tensor) -> Tensor:
     """Return the gradient of the L1 row norm: the sign where a piece is largest, shared at ties."""
     magnitude = v.abs()
     largest = magnitude == magnitude.amax(dim=-2, keepdim=True)
@@ -96,8 +102,8 @@ def _norm_gradient(v: Tensor) -> Tensor:
 def mixed_weight(v: Tensor, g: Tensor, prune_mix: Tensor | float) -> Tensor:
     """Return ``(1 - a) g v / ||v||_1 + a g Proj(v)`` with ``a = prune_mix``.
 
-    Implements Eq. (5). Each row has norm ``|g|`` for every mix between 0 and 1, and is exactly
-    sparse at 1.
+    Implements Eq. (5). Each row has norm ``|g|`` for every mix between 0 and 1 (a zero row:
+    ``a |g|``), and is exactly sparse at 1.
 
     Parameters
     ----------
@@ -112,11 +118,3 @@ def mixed_weight(v: Tensor, g: Tensor, prune_mix: Tensor | float) -> Tensor:
     # >>> Eq. (5)
     return (1 - prune_mix) * normalized_weight(v, g) + prune_mix * projected_weight(v, g)
     # <<<
-
-
-def normalized_linear(
-    x: Tensor, v: Tensor, g: Tensor, bias: Tensor | None = None, *, compiled: bool = False
-) -> Tensor:
-    """placeholder."""
-    out = x @ normalized_weight(v, g).flatten(-2).mT
-    return out if bias is None else out + bias.unsqueeze(-2)

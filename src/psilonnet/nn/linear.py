@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, get_args
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as torch_functional
 
 from psilonnet.functional import (
     mixed_weight,
@@ -16,6 +15,7 @@ from psilonnet.functional import (
     projected_weight,
     row_norm,
 )
+from psilonnet.functional.normalized_linear import linear
 from psilonnet.nn.init import orthogonal_
 
 if TYPE_CHECKING:
@@ -187,21 +187,13 @@ class NormalizedLinear(nn.Module):
             return normalized_linear(
                 x, self.direction, self.length, self.bias, compiled=self.compiled
             )
-        return _affine(x, self.weight.flatten(-2), self.bias)
+        return linear(x, self.weight, self.bias)
 
     def extra_repr(self) -> str:
         """Return the settings shown by ``print``."""
         *members, n_out, pieces, n_in = self.direction.shape
         shown = f"{n_in}, {n_out}, pieces={pieces}, normalization={self.normalization!r}"
         return f"{shown}, members={tuple(members)}" if members else shown
-
-
-def _affine(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    """Return ``x W' + b``; a weight with member axes gives each member its own product."""
-    if weight.dim() == 2:
-        return torch_functional.linear(x, weight, bias)
-    product = x @ weight.mT
-    return product if bias is None else product + bias.unsqueeze(-2)
 
 
 @contextmanager

@@ -1,0 +1,220 @@
+"""The normalised linear map ``y = W x + b``, ``W = g V / ||V||``, as one fused kernel.
+
+Autograd of the plain formula passes over the weights about ten times. Two exact rearrangements
+need fewer passes, and the shapes decide between them:
+
+- rows of a batch are many: form W in one pass, and an ordinary linear map follows;
+- rows are few: ``y = (V x) (g / ||V||) + b``. W is never formed, and what normalisation adds
+  passes over arrays of shape (rows, out), but for the norm (forward) and its gradient (backward).
+  The latter is written into the buffer in which the product for the weight gradient accumulates.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+from torch.autograd import Function
+from torch.nn import functional
+
+from psilonnet.functional.weight_norm import divisor, norm_gradient, normalized_weight
+
+if TYPE_CHECKING:
+    from torch.autograd.function import FunctionCtx
+
+
+def normalized_linear(
+    x: Tensor, v: Tensor, g: Tensor, bias: Tensor | None = None, *, compiled: bool = False
+) -> Tensor:
+    """Return ``x W' + b`` with ``W = normalized_weight(v, g)``, in fewer passes.
+
+    Parameters
+    ----------
+    x : Tensor of shape (..., pieces * in), or (*members, rows, pieces * in)
+        Flattened pieces. With member axes, rows of shape (rows, pieces * in) are shared by all.
+    v : Tensor of shape (*members, out, pieces, in)
+    g : Tensor of shape (*members, out) or (*members, 1)
+    bias : Tensor of shape (*members, out), optional
+    compiled : bool
+        Compile the passes over the weights; needs a C++ compiler.
+
+    Returns
+    -------
+    Tensor of shape (..., out), or (*members, rows, out)
+
+    Examples
+    --------
+    >>> v, g = torch.tensor([[[1.0, -3.0]]]), torch.tensor([2.0])
+    >>> normalized_linear(torch.tensor([[4.0, 0.0]]), v, g)
+    tensor([[2.]])
+    """
+    if torch.compiler.is_compiling():
+        return linear(x, normalized_weight(v, g), bias)
+    if bias is None:
+        bias = v.new_zeros(v.shape[:-2])
+    members = v.shape[:-3]
+    if not members:
+        y = _fused(x.reshape(-1, x.shape[-1]), v, g, bias)
+        return y.reshape(*x.shape[:-1], y.shape[-1])
+    flat = prod(members)
+    x = x.expand(*members, *x.shape[-2:]).reshape(flat, *x.shape[-2:])
+    y = _fused(x, v.flatten(0, -4), g.reshape(flat, -1), bias.reshape(flat, -1))
+    return y.reshape(*members, *y.shape[-2:])
+
+
+def linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    """Return ``x W' + b`` for a weight of shape (*members, out, pieces, in)."""
+    weight = weight.flatten(-2)
+    if weight.dim() == 2:
+        return functional.linear(x, weight, bias)
+    product = x @ weight.mT
+    return product if bias is None else product + bias.unsqueeze(-2)
+
+
+def _fused(x: Tensor, v: Tensor, g: Tensor, bias: Tensor) -> Tensor:
+    """Choose the rearrangement with less to pass over; at most one member axis."""
+    if x.shape[-2] >= v.shape[-2] * v.shape[-1]:
+        weight, _ = _Weight.apply(v, g)  # type: ignore[no-untyped-call]
+        return linear(x, weight, bias)
+    y: Tensor = _Linear.apply(x, v, g, bias)[0]  # type: ignore[no-untyped-call]
+    return y
+
+
+def _norm(v: Tensor) -> Tensor:
+    """Return the norm of each row, 1 for a zero row."""
+    if v.shape[-2] == 1:
+        norm = v.squeeze(-2).abs().sum(dim=-1)
+    elif v.shape[-2] == 2:
+        first, second = v.unbind(-2)
+        norm = torch.maximum(first.abs(), second.abs()).sum(dim=-1)
+    else:
+        norm = v.abs().amax(dim=-2).sum(dim=-1)
+    return divisor(norm)
+
+
+def _norm_gradient(v: Tensor, factor: Tensor) -> Tensor:
+    """Return ``factor * norm_gradient(v)`` in a fresh tensor, with few passes and temporaries."""
+    factor = factor[..., None, None]
+    if v.shape[-2] == 1:
+        return v.sgn().mul_(factor)
+    if v.shape[-2] == 2:
+        return _norm_gradient_of_two(v, factor)
+    return norm_gradient(v).mul_(factor)
+
+
+def _norm_gradient_of_two(v: Tensor, factor: Tensor) -> Tensor:
+    """Use ``max(|a|, |b|) = (|a + b| + |a - b|) / 2``, whose gradient shares ties evenly."""
+    gradient = torch.empty_like(v)
+    a, b = v.unbind(-2)
+    plus, minus = gradient.unbind(-2)
+    torch.add(a, b, out=plus)
+    torch.sub(a, b, out=minus)
+    gradient.sgn_().mul_(0.5 * factor)
+    plus.add_(minus)
+    torch.sub(plus, minus, alpha=2, out=minus)
+    return gradient
+
+
+class _Weight(Function):
+    """``W = g v / n`` and the norm n, which the backward pass uses again."""
+
+    @staticmethod
+    def forward(v: Tensor, g: Tensor) -> tuple[Tensor, Tensor]:
+        n = _norm(v)
+        return v * (g / n)[..., None, None], n
+
+    @staticmethod
+    def setup_context(
+        ctx: FunctionCtx, inputs: tuple[Tensor, ...], output: tuple[Tensor, ...]
+    ) -> None:
+        ctx.save_for_backward(*inputs, output[1])
+        ctx.set_materialize_grads(False)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor | None) -> tuple[Tensor, Tensor]:
+        v, g, n = ctx.saved_tensors
+        grad_w, grad_n = gradients
+        if grad_w is None:  # in a second derivative only
+            grad_w = torch.zeros_like(v)
+        scale = (g / n)[..., None, None]
+        # >>> Eq. (2), for the gradient of any loss
+        dot = (grad_w * v).sum(dim=(-2, -1)) / n
+        if torch.is_grad_enabled():  # torch.func or a second derivative: nothing in place
+            grad_v = scale * (grad_w - norm_gradient(v) * dot[..., None, None])
+        else:
+            grad_v = _norm_gradient(v, dot)
+            torch.sub(grad_w, grad_v, out=grad_v).mul_(scale)
+        # <<<
+        if grad_n is not None:
+            grad_v = grad_v + norm_gradient(v) * grad_n[..., None, None]
+        return grad_v, dot.sum_to_size(g.shape)
+
+    @staticmethod
+    def vmap(
+        info: Any, in_dims: tuple[int | None, ...], *inputs: Tensor
+    ) -> tuple[tuple[Tensor, Tensor], tuple[int, int]]:
+        v, g = _batched(info, in_dims, inputs)
+        return _Weight.apply(v, g), (0, 0)  # type: ignore[no-untyped-call]
+
+
+class _Linear(Function):
+    """``y = z g / n + b`` with ``z = V x``, and z and n, which the backward pass uses again."""
+
+    @staticmethod
+    def forward(x: Tensor, v: Tensor, g: Tensor, bias: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        n = _norm(v)
+        z = x @ v.flatten(-2).mT
+        y = torch.addcmul(bias.unsqueeze(-2), z, (g / n).unsqueeze(-2))
+        return y, z, n
+
+    @staticmethod
+    def setup_context(
+        ctx: FunctionCtx, inputs: tuple[Tensor, ...], output: tuple[Tensor, ...]
+    ) -> None:
+        x, v, g, _ = inputs
+        ctx.save_for_backward(x, v, g, *output[1:])
+        ctx.set_materialize_grads(False)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor | None) -> tuple[Tensor | None, ...]:
+        x, v, g, z, n = ctx.saved_tensors
+        grad_y, grad_z, grad_n = gradients
+        if grad_y is None:  # in a second derivative only
+            grad_y = torch.zeros_like(z)
+        scale = g / n
+        dot = (grad_y * z).sum(dim=-2) / n  # (..., out)
+        grad_product = grad_y * scale.unsqueeze(-2)
+        along_norm = dot * scale
+        if grad_z is not None:
+            grad_product = grad_product + grad_z
+        if grad_n is not None:
+            along_norm = along_norm - grad_n
+        flat = v.flatten(-2)
+        grad_x = grad_product @ flat if ctx.needs_input_grad[0] else None
+        if torch.is_grad_enabled():  # torch.func or a second derivative: nothing in place
+            grad_v = (grad_product.mT @ x).reshape(v.shape)
+            grad_v = grad_v - norm_gradient(v) * along_norm[..., None, None]
+        else:
+            grad_v = _norm_gradient(v, along_norm)
+            accumulate = torch.Tensor.addmm_ if v.dim() == 3 else torch.Tensor.baddbmm_
+            accumulate(grad_v.view(flat.shape), grad_product.mT, x, beta=-1)
+        return grad_x, grad_v, dot.sum_to_size(g.shape), grad_y.sum(dim=-2)
+
+    @staticmethod
+    def vmap(
+        info: Any, in_dims: tuple[int | None, ...], *inputs: Tensor
+    ) -> tuple[tuple[Tensor, ...], tuple[int, ...]]:
+        x, v, g, bias = _batched(info, in_dims, inputs)
+        return _Linear.apply(x, v, g, bias), (0, 0, 0)  # type: ignore[no-untyped-call]
+
+
+def _batched(
+    info: Any, in_dims: tuple[int | None, ...], inputs: tuple[Tensor, ...]
+) -> list[Tensor]:
+    """Bring the mapped axis of each input to the front, where the kernel takes members."""
+    return [
+        tensor.expand(info.batch_size, *tensor.shape) if dim is None else tensor.movedim(dim, 0)
+        for tensor, dim in zip(inputs, in_dims, strict=True)
+    ]

@@ -1,0 +1,133 @@
+"""The fused kernel equals the plain formula, in value and gradient, in all its shapes."""
+
+import pytest
+import torch
+
+from psilonnet.functional import normalized_linear, normalized_weight
+
+# Many rows take the path that forms the weight, few rows the one that scales activations.
+ROWS = [3, 40]
+PIECES = [1, 2, 5]
+MEMBERS = [(), (3,), (2, 3)]
+
+
+def plain(x, v, g, bias):
+    y = x @ normalized_weight(v, g).flatten(-2).mT
+    return y if bias is None else y + bias.unsqueeze(-2)
+
+
+def arguments(rows, pieces, members=(), *, shared_rows=False, per_row=True, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+
+    def draw(*shape):
+        return torch.randn(shape, generator=generator, dtype=torch.float64)
+
+    x = draw(*(() if shared_rows else members), rows, pieces * 4)
+    v, g, bias = (
+        draw(*members, 6, pieces, 4),
+        draw(*members, 6 if per_row else 1),
+        draw(*members, 6),
+    )
+    return x, v, g, bias
+
+
+def gradients(function, tensors, weight):
+    tensors = [t.detach().clone().requires_grad_() for t in tensors]
+    y = function(*tensors)
+    return y, torch.autograd.grad((y * weight).sum(), tensors)
+
+
+def assert_same(function, tensors):
+    y = plain(*tensors)
+    weight = torch.randn(y.shape, generator=torch.Generator().manual_seed(1), dtype=y.dtype)
+    ours, theirs = gradients(function, tensors, weight), gradients(plain, tensors, weight)
+    torch.testing.assert_close(ours, theirs, rtol=1e-10, atol=1e-12)
+
+
+@pytest.fixture(params=[False, True], ids=["eager", "compiled"])
+def kernel(request):
+    return lambda x, v, g, b: normalized_linear(x, v, g, b, compiled=request.param)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # torch's compiler imports torch.jit
+@pytest.mark.parametrize("rows", ROWS)
+@pytest.mark.parametrize("pieces", PIECES)
+@pytest.mark.parametrize("members", MEMBERS)
+def test_kernel_equals_the_plain_formula(kernel, rows, pieces, members):
+    for per_row in (True, False):
+        assert_same(kernel, arguments(rows, pieces, members, per_row=per_row))
+    assert_same(kernel, arguments(rows, pieces, members, shared_rows=True))
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize("rows", ROWS)
+@pytest.mark.parametrize("pieces", [2, 5])
+def test_kernel_shares_ties_like_the_plain_formula(kernel, rows, pieces):
+    x, v, g, bias = arguments(rows, pieces)
+    v = v[:, :1].expand_as(v).contiguous()  # all pieces equal, as at initialisation
+    v[:, 1, 2:] *= -1  # and equal in size only
+    v[0] = 0  # and a zero row
+    v[1, :, 1] = 0  # and zero entries
+    assert_same(kernel, (x, v, g, bias))
+
+
+@pytest.mark.parametrize("rows", ROWS)
+@pytest.mark.parametrize("pieces", PIECES)
+def test_kernel_gradcheck(rows, pieces):
+    tensors = [t.requires_grad_() for t in arguments(rows, pieces)]
+    assert torch.autograd.gradcheck(normalized_linear, tensors)
+    assert torch.autograd.gradgradcheck(normalized_linear, tensors)
+
+
+@pytest.mark.parametrize("rows", ROWS)
+@pytest.mark.parametrize("pieces", PIECES)
+def test_kernel_under_vmap_and_func_grad_equals_leading_axes(rows, pieces):
+    x, v, g, bias = arguments(rows, pieces, (3,), shared_rows=True)
+
+    def loss(v, g, bias, x):
+        return normalized_linear(x, v, g, bias).square().sum()
+
+    axes = (0, 0, 0, None)
+    value = torch.func.vmap(loss, axes)(v, g, bias, x)
+    torch.testing.assert_close(value, plain(x, v, g, bias).square().sum(dim=(-2, -1)))
+    _, (_, *expected) = gradients(plain, (x, v, g, bias), 2 * plain(x, v, g, bias))
+    actual = torch.func.vmap(torch.func.grad(loss, argnums=(0, 1, 2)), axes)(v, g, bias, x)
+    torch.testing.assert_close(actual, tuple(expected))
+    inside = torch.func.grad(lambda v: torch.func.vmap(loss, axes)(v, g, bias, x).sum())(v)
+    torch.testing.assert_close(inside, expected[0])
+
+
+@pytest.mark.parametrize("rows", ROWS)
+def test_kernel_compiles_whole_and_exports(rows):
+    tensors = arguments(rows, 2)
+
+    class Module(torch.nn.Module):
+        def forward(self, x, v, g, bias):
+            return normalized_linear(x, v, g, bias)
+
+    whole = torch.compile(normalized_linear, fullgraph=True, backend="aot_eager")
+    assert_same(whole, tensors)
+    exported = torch.export.export(Module(), tensors).module()
+    torch.testing.assert_close(exported(*tensors), plain(*tensors))
+
+
+@pytest.mark.parametrize("shape", [(8,), (2, 3, 8), (0, 8)])
+def test_kernel_takes_any_leading_shape_of_rows(shape):
+    _, v, g, bias = arguments(3, 2)
+    x = torch.randn(shape, generator=torch.Generator().manual_seed(2), dtype=torch.float64)
+    expected = x @ normalized_weight(v, g).flatten(-2).mT + bias
+    torch.testing.assert_close(normalized_linear(x, v, g, bias), expected)
+
+
+def test_kernel_without_bias():
+    x, v, g, _ = arguments(3, 2, (3,))
+    torch.testing.assert_close(normalized_linear(x, v, g), plain(x, v, g, None))
+
+
+def test_kernel_changes_none_of_its_arguments():
+    tensors = arguments(3, 2)
+    before = [t.clone() for t in tensors]
+    y = normalized_linear(*[t.requires_grad_() for t in tensors])
+    y.sum().backward()
+    for tensor, old in zip(tensors, before, strict=True):
+        assert tensor.equal(old)
