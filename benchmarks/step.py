@@ -44,7 +44,7 @@ def make_step(
 
     def step() -> None:
         optimizer.zero_grad(set_to_none=True)
-        if variant is None or has_closed_form(net):
+        if variant is None or (has_closed_form(net) and not net.compiled):
             objective().backward()
         else:
             with shared_weights(net):
@@ -65,7 +65,8 @@ def mlp_steps(generator: torch.Generator) -> dict[str, Step]:
     reference = PSiLONNet(24, 1, normalization="none", length="none")
     steps = {"reference": make_step(reference, (x, y.round()), loss, None)}
     for name, compiled in (("P-Net", False), ("P-Net", True), ("S-Net", False)):
-        net = make_net(name, 24, 1, compiled=compiled)
+        net = make_net(name, 24, 1)
+        net.compiled = compiled
         label = name + (" compiled" if compiled else "")
         steps[label] = make_step(net, (x, y.round()), loss, name)
     return steps
@@ -84,7 +85,8 @@ def residual_steps(generator: torch.Generator, names: list[str]) -> dict[str, St
     for name in names:
         net = make_net(f"{name}-ResNet", 784, 10)
         steps[name] = make_step(net, (x, y), loss, f"{name}-ResNet")
-    compiled = make_net("P-ResNet", 784, 10, compiled=True)
+    compiled = make_net("P-ResNet", 784, 10)
+    compiled.compiled = True
     steps["P compiled"] = make_step(compiled, (x, y), loss, "P-ResNet")
     return steps
 

@@ -1,9 +1,12 @@
 """The fused kernel equals the plain formula, in value and gradient, in all its shapes."""
 
+from functools import partial
+
 import pytest
 import torch
 
 from psilonnet.functional import normalized_linear, normalized_weight
+from psilonnet.functional.normalized_linear import fused_weight
 
 # Many rows take the path that forms the weight, few rows the one that scales activations.
 ROWS = [3, 40]
@@ -11,8 +14,8 @@ PIECES = [1, 2, 5]
 MEMBERS = [(), (3,), (2, 3)]
 
 
-def plain(x, v, g, bias):
-    y = x @ normalized_weight(v, g).flatten(-2).mT
+def plain(x, v, g, bias, order=1):
+    y = x @ normalized_weight(v, g, order=order).flatten(-2).mT
     return y if bias is None else y + bias.unsqueeze(-2)
 
 
@@ -37,46 +40,49 @@ def gradients(function, tensors, weight):
     return y, torch.autograd.grad((y * weight).sum(), tensors)
 
 
-def assert_same(function, tensors):
+def assert_same(function, tensors, **settings):
     y = plain(*tensors)
     weight = torch.randn(y.shape, generator=torch.Generator().manual_seed(1), dtype=y.dtype)
-    ours, theirs = gradients(function, tensors, weight), gradients(plain, tensors, weight)
+    ours = gradients(partial(function, **settings), tensors, weight)
+    theirs = gradients(partial(plain, **settings), tensors, weight)
     torch.testing.assert_close(ours, theirs, rtol=1e-10, atol=1e-12)
 
 
-@pytest.fixture(params=[False, True], ids=["eager", "compiled"])
-def kernel(request):
-    return lambda x, v, g, b: normalized_linear(x, v, g, b, compiled=request.param)
-
-
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # torch's compiler imports torch.jit
 @pytest.mark.parametrize("rows", ROWS)
 @pytest.mark.parametrize("pieces", PIECES)
 @pytest.mark.parametrize("members", MEMBERS)
-def test_kernel_equals_the_plain_formula(kernel, rows, pieces, members):
-    for per_row in (True, False):
-        assert_same(kernel, arguments(rows, pieces, members, per_row=per_row))
-    assert_same(kernel, arguments(rows, pieces, members, shared_rows=True))
+def test_kernel_equals_the_plain_formula(rows, pieces, members):
+    for order in (1, 2):
+        for per_row in (True, False):
+            assert_same(
+                normalized_linear, arguments(rows, pieces, members, per_row=per_row), order=order
+            )
+        assert_same(
+            normalized_linear, arguments(rows, pieces, members, shared_rows=True), order=order
+        )
 
 
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")
 @pytest.mark.parametrize("rows", ROWS)
 @pytest.mark.parametrize("pieces", [2, 5])
-def test_kernel_shares_ties_like_the_plain_formula(kernel, rows, pieces):
+def test_kernel_shares_ties_like_the_plain_formula(rows, pieces):
     x, v, g, bias = arguments(rows, pieces)
     v = v[:, :1].expand_as(v).contiguous()  # all pieces equal, as at initialisation
     v[:, 1, 2:] *= -1  # and equal in size only
     v[0] = 0  # and a zero row
     v[1, :, 1] = 0  # and zero entries
-    assert_same(kernel, (x, v, g, bias))
+    assert_same(normalized_linear, (x, v, g, bias))
+    v[0] = 1  # the L2 norm of a zero row has no derivative; see below
+    assert_same(normalized_linear, (x, v, g, bias), order=2)
 
 
 @pytest.mark.parametrize("rows", ROWS)
 @pytest.mark.parametrize("pieces", PIECES)
 def test_kernel_gradcheck(rows, pieces):
     tensors = [t.requires_grad_() for t in arguments(rows, pieces)]
-    assert torch.autograd.gradcheck(normalized_linear, tensors)
-    assert torch.autograd.gradgradcheck(normalized_linear, tensors)
+    for order in (1, 2):
+        kernel = partial(normalized_linear, order=order)
+        assert torch.autograd.gradcheck(kernel, tensors)
+        assert torch.autograd.gradgradcheck(kernel, tensors)
 
 
 @pytest.mark.parametrize("rows", ROWS)
@@ -131,3 +137,24 @@ def test_kernel_changes_none_of_its_arguments():
     y.sum().backward()
     for tensor, old in zip(tensors, before, strict=True):
         assert tensor.equal(old)
+
+
+@pytest.mark.parametrize("order", [1, 2])
+def test_fused_weight_is_the_weight(order):
+    _, v, g, _ = arguments(3, 2, (3,))
+    ours, theirs = (
+        gradients(partial(make, order=order), (v, g), torch.ones_like(v).cumsum(-1))
+        for make in (fused_weight, normalized_weight)
+    )
+    torch.testing.assert_close(ours, theirs)
+
+
+@pytest.mark.parametrize("order", [1, 2])
+@pytest.mark.parametrize("pieces", PIECES)
+def test_kernel_survives_zero_rows(order, pieces):
+    x, v, g, bias = arguments(3, pieces)
+    v = torch.zeros_like(v).requires_grad_()
+    y = normalized_linear(x, v, g, bias, order=order)
+    y.sum().backward()
+    assert y.equal(bias.expand_as(y))
+    assert v.grad.isfinite().all()

@@ -289,3 +289,22 @@ def test_network_works_under_torch_func(generator):
 def test_blocks_are_layers_of_plain_pytorch(generator):
     net = nn.Sequential(nn.Linear(3, 8), CReLUBlock(8), CReLULinear(8, 1))
     assert net(torch.zeros(2, 3)).shape == (2, 1)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # torch's compiler imports torch.jit
+@pytest.mark.parametrize("variant", ["P-ResNet", "S-Net"])
+def test_compiled_network_takes_the_same_steps(variant, generator):
+    net = scramble_(make_net(variant, 6, 3, width=12, depth=3).double(), generator)
+    twin = copy.deepcopy(net)
+    twin.compiled = True
+    x = torch.randn(8, 6, generator=generator, dtype=torch.float64)
+    for each in (net, twin):
+        with shared_weights(each):  # the penalty uses the weights of the forward pass
+            (each(x).square().mean() + VARIANTS[variant].penalty(each)).backward()
+    for ours, theirs in zip(twin.parameters(), net.parameters(), strict=True):
+        torch.testing.assert_close(ours.grad, theirs.grad)
+    torch.testing.assert_close(pickle.loads(pickle.dumps(twin))(x), net(x))
+    if variant == "P-ResNet":
+        twin.set_prune_mix(1.0)  # pruned layers make their weights themselves
+        net.set_prune_mix(1.0)
+        torch.testing.assert_close(twin(x), net(x))

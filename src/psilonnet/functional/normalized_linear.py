@@ -19,14 +19,19 @@ from torch import Tensor
 from torch.autograd import Function
 from torch.nn import functional
 
-from psilonnet.functional.weight_norm import divisor, norm_gradient, normalized_weight
+from psilonnet.functional.weight_norm import divisor, norm_gradient, normalized_weight, row_norm
 
 if TYPE_CHECKING:
-    from torch.autograd.function import FunctionCtx
+    from collections.abc import Sequence
 
 
 def normalized_linear(
-    x: Tensor, v: Tensor, g: Tensor, bias: Tensor | None = None, *, compiled: bool = False
+    x: Tensor,
+    v: Tensor,
+    g: Tensor,
+    bias: Tensor | None = None,
+    *,
+    order: int = 1,
 ) -> Tensor:
     """Return ``x W' + b`` with ``W = normalized_weight(v, g)``, in fewer passes.
 
@@ -37,8 +42,7 @@ def normalized_linear(
     v : Tensor of shape (*members, out, pieces, in)
     g : Tensor of shape (*members, out) or (*members, 1)
     bias : Tensor of shape (*members, out), optional
-    compiled : bool
-        Compile the passes over the weights; needs a C++ compiler.
+    order : {1, 2}
 
     Returns
     -------
@@ -51,17 +55,40 @@ def normalized_linear(
     tensor([[2.]])
     """
     if torch.compiler.is_compiling():
-        return linear(x, normalized_weight(v, g), bias)
+        return linear(x, normalized_weight(v, g, order=order), bias)
     if bias is None:
         bias = v.new_zeros(v.shape[:-2])
     members = v.shape[:-3]
-    if not members:
-        y = _fused(x.reshape(-1, x.shape[-1]), v, g, bias)
-        return y.reshape(*x.shape[:-1], y.shape[-1])
-    flat = prod(members)
-    x = x.expand(*members, *x.shape[-2:]).reshape(flat, *x.shape[-2:])
-    y = _fused(x, v.flatten(0, -4), g.reshape(flat, -1), bias.reshape(flat, -1))
-    return y.reshape(*members, *y.shape[-2:])
+    if members and x.dim() > 2:
+        flat = prod(members)
+        x = x.expand(*members, *x.shape[-2:]).reshape(flat, *x.shape[-2:])
+        y = _fused(x, v.flatten(0, -4), g.reshape(flat, -1), bias.reshape(flat, -1), order)
+        return y.reshape(*members, *y.shape[-2:])
+    if members:  # the same rows for all members: their outputs are outputs of one map
+        lengths = g.expand(bias.shape).flatten()
+        y = _fused(x, v.flatten(0, -3), lengths, bias.flatten(), order)
+        return y.reshape(len(x), *bias.shape).movedim(0, -2)
+    y = _fused(x.reshape(-1, x.shape[-1]), v, g, bias, order)
+    return y.reshape(*x.shape[:-1], y.shape[-1])
+
+
+def fused_weight(v: Tensor, g: Tensor, *, order: int = 1) -> Tensor:
+    """Return ``normalized_weight(v, g)``, in fewer passes.
+
+    Parameters
+    ----------
+    v, g, order
+        As in :func:`normalized_linear`.
+
+    Returns
+    -------
+    Tensor of shape (*members, out, pieces, in)
+    """
+    if torch.compiler.is_compiling():
+        return normalized_weight(v, g, order=order)
+    weight: Tensor
+    weight, _ = _Weight.apply(v, g, order)  # type: ignore[no-untyped-call]
+    return weight
 
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
@@ -73,40 +100,47 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     return product if bias is None else product + bias.unsqueeze(-2)
 
 
-def _fused(x: Tensor, v: Tensor, g: Tensor, bias: Tensor) -> Tensor:
+def _fused(x: Tensor, v: Tensor, g: Tensor, bias: Tensor, order: int) -> Tensor:
     """Choose the rearrangement with less to pass over; at most one member axis."""
     if x.shape[-2] >= v.shape[-2] * v.shape[-1]:
-        weight, _ = _Weight.apply(v, g)  # type: ignore[no-untyped-call]
-        return linear(x, weight, bias)
-    y: Tensor = _Linear.apply(x, v, g, bias)[0]  # type: ignore[no-untyped-call]
+        return linear(x, fused_weight(v, g, order=order), bias)
+    y: Tensor = _Linear.apply(x, v, g, bias, order)[0]  # type: ignore[no-untyped-call]
     return y
 
 
-def _norm(v: Tensor) -> Tensor:
+def _norm(v: Tensor, order: int) -> Tensor:
     """Return the norm of each row, 1 for a zero row."""
-    if v.shape[-2] == 1:
-        norm = v.squeeze(-2).abs().sum(dim=-1)
-    elif v.shape[-2] == 2:
-        first, second = v.unbind(-2)
-        norm = torch.maximum(first.abs(), second.abs()).sum(dim=-1)
-    else:
-        norm = v.abs().amax(dim=-2).sum(dim=-1)
-    return divisor(norm)
+    if order == 1 and v.shape[-2] == 2:  # without a third temporary
+        first, second = v.abs().unbind(-2)
+        return divisor(torch.maximum(first, second, out=first).sum(dim=-1))
+    return divisor(row_norm(v, order=order))
 
 
-def _norm_gradient(v: Tensor, factor: Tensor) -> Tensor:
-    """Return ``factor * norm_gradient(v)`` in a fresh tensor, with few passes and temporaries."""
+def _gradient(v: Tensor, factor: Tensor, norm: Tensor, order: int) -> Tensor:
+    """Return ``factor * norm_gradient(v)`` in a fresh tensor."""
+    if order == 1 and v.shape[-2] == 2:
+        return _gradient_of_two(v, factor[..., None, None])
+    return pure_gradient(v, factor, norm, order)
+
+
+def pure_gradient(v: Tensor, factor: Tensor, norm: Tensor, order: int) -> Tensor:
+    """Return ``factor * norm_gradient(v)`` as one expression, which a compiler can fuse."""
+    base, factor = (v.sgn(), factor) if order == 1 else (v, factor / norm)
     factor = factor[..., None, None]
     if v.shape[-2] == 1:
-        return v.sgn().mul_(factor)
+        return base * factor
     if v.shape[-2] == 2:
-        return _norm_gradient_of_two(v, factor)
-    return norm_gradient(v).mul_(factor)
+        first, second = v.abs().unbind(-2)
+        share = torch.heaviside(first - second, v.new_tensor(0.5))  # of the first piece
+        return base * torch.stack((share, 1 - share), dim=-2) * factor
+    magnitude = v.abs()
+    largest = magnitude == magnitude.amax(dim=-2, keepdim=True)
+    return base * largest * (factor / largest.sum(dim=-2, keepdim=True))
 
 
-def _norm_gradient_of_two(v: Tensor, factor: Tensor) -> Tensor:
+def _gradient_of_two(v: Tensor, factor: Tensor) -> Tensor:
     """Use ``max(|a|, |b|) = (|a + b| + |a - b|) / 2``, whose gradient shares ties evenly."""
-    gradient = torch.empty_like(v)
+    gradient = torch.empty_like(v, memory_format=torch.contiguous_format)
     a, b = v.unbind(-2)
     plus, minus = gradient.unbind(-2)
     torch.add(a, b, out=plus)
@@ -121,19 +155,20 @@ class _Weight(Function):
     """``W = g v / n`` and the norm n, which the backward pass uses again."""
 
     @staticmethod
-    def forward(v: Tensor, g: Tensor) -> tuple[Tensor, Tensor]:
-        n = _norm(v)
+    def forward(v: Tensor, g: Tensor, order: int) -> tuple[Tensor, Tensor]:
+        n = _norm(v, order)
         return v * (g / n)[..., None, None], n
 
     @staticmethod
     def setup_context(
-        ctx: FunctionCtx, inputs: tuple[Tensor, ...], output: tuple[Tensor, ...]
+        ctx: Any, inputs: tuple[Tensor, Tensor, int], output: tuple[Tensor, ...]
     ) -> None:
-        ctx.save_for_backward(*inputs, output[1])
+        v, g, ctx.order = inputs
+        ctx.save_for_backward(v, g, output[1])
         ctx.set_materialize_grads(False)
 
     @staticmethod
-    def backward(ctx: Any, *gradients: Tensor | None) -> tuple[Tensor, Tensor]:
+    def backward(ctx: Any, *gradients: Tensor | None) -> tuple[Tensor, Tensor, None]:
         v, g, n = ctx.saved_tensors
         grad_w, grad_n = gradients
         if grad_w is None:  # in a second derivative only
@@ -142,38 +177,42 @@ class _Weight(Function):
         # >>> Eq. (2), for the gradient of any loss
         dot = (grad_w * v).sum(dim=(-2, -1)) / n
         if torch.is_grad_enabled():  # torch.func or a second derivative: nothing in place
-            grad_v = scale * (grad_w - norm_gradient(v) * dot[..., None, None])
+            normal = norm_gradient(v, order=ctx.order)
+            grad_v = scale * (grad_w - normal * dot[..., None, None])
         else:
-            grad_v = _norm_gradient(v, dot)
+            grad_v = _gradient(v, dot, n, ctx.order)
             torch.sub(grad_w, grad_v, out=grad_v).mul_(scale)
         # <<<
         if grad_n is not None:
-            grad_v = grad_v + norm_gradient(v) * grad_n[..., None, None]
-        return grad_v, dot.sum_to_size(g.shape)
+            normal = norm_gradient(v, order=ctx.order)
+            grad_v = grad_v + normal * grad_n[..., None, None]
+        return grad_v, sum_to(dot, g), None
 
     @staticmethod
     def vmap(
-        info: Any, in_dims: tuple[int | None, ...], *inputs: Tensor
+        info: Any, in_dims: tuple[int | None, ...], *inputs: Any
     ) -> tuple[tuple[Tensor, Tensor], tuple[int, int]]:
-        v, g = _batched(info, in_dims, inputs)
-        return _Weight.apply(v, g), (0, 0)  # type: ignore[no-untyped-call]
+        *tensors, order = inputs
+        tensors = _batched(info, in_dims, tensors)
+        return _Weight.apply(*tensors, order), (0, 0)  # type: ignore[no-untyped-call]
 
 
 class _Linear(Function):
     """``y = z g / n + b`` with ``z = V x``, and z and n, which the backward pass uses again."""
 
     @staticmethod
-    def forward(x: Tensor, v: Tensor, g: Tensor, bias: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        n = _norm(v)
-        z = x @ v.flatten(-2).mT
-        y = torch.addcmul(bias.unsqueeze(-2), z, (g / n).unsqueeze(-2))
-        return y, z, n
+    def forward(
+        x: Tensor, v: Tensor, g: Tensor, bias: Tensor, order: int
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        n = _norm(v, order)
+        z = linear(x, v, None)
+        return torch.addcmul(bias.unsqueeze(-2), z, (g / n).unsqueeze(-2)), z, n
 
     @staticmethod
     def setup_context(
-        ctx: FunctionCtx, inputs: tuple[Tensor, ...], output: tuple[Tensor, ...]
+        ctx: Any, inputs: tuple[Tensor, Tensor, Tensor, Tensor, int], output: tuple[Tensor, ...]
     ) -> None:
-        x, v, g, _ = inputs
+        x, v, g, _, ctx.order = inputs
         ctx.save_for_backward(x, v, g, *output[1:])
         ctx.set_materialize_grads(False)
 
@@ -186,35 +225,40 @@ class _Linear(Function):
         scale = g / n
         dot = (grad_y * z).sum(dim=-2) / n  # (..., out)
         grad_product = grad_y * scale.unsqueeze(-2)
-        along_norm = dot * scale
+        along_norm = -dot * scale
         if grad_z is not None:
             grad_product = grad_product + grad_z
         if grad_n is not None:
-            along_norm = along_norm - grad_n
+            along_norm = along_norm + grad_n
         flat = v.flatten(-2)
         grad_x = grad_product @ flat if ctx.needs_input_grad[0] else None
         if torch.is_grad_enabled():  # torch.func or a second derivative: nothing in place
             grad_v = (grad_product.mT @ x).reshape(v.shape)
-            grad_v = grad_v - norm_gradient(v) * along_norm[..., None, None]
+            normal = norm_gradient(v, order=ctx.order)
+            grad_v = grad_v + normal * along_norm[..., None, None]
         else:
-            grad_v = _norm_gradient(v, along_norm)
+            grad_v = _gradient(v, along_norm, n, ctx.order)
             accumulate = torch.Tensor.addmm_ if v.dim() == 3 else torch.Tensor.baddbmm_
-            accumulate(grad_v.view(flat.shape), grad_product.mT, x, beta=-1)
-        return grad_x, grad_v, dot.sum_to_size(g.shape), grad_y.sum(dim=-2)
+            accumulate(grad_v.view(flat.shape), grad_product.mT, x)
+        return grad_x, grad_v, sum_to(dot, g), grad_y.sum(dim=-2), None
 
     @staticmethod
     def vmap(
-        info: Any, in_dims: tuple[int | None, ...], *inputs: Tensor
+        info: Any, in_dims: tuple[int | None, ...], *inputs: Any
     ) -> tuple[tuple[Tensor, ...], tuple[int, ...]]:
-        x, v, g, bias = _batched(info, in_dims, inputs)
-        return _Linear.apply(x, v, g, bias), (0, 0, 0)  # type: ignore[no-untyped-call]
+        *tensors, order = inputs
+        tensors = _batched(info, in_dims, tensors)
+        return _Linear.apply(*tensors, order), (0, 0, 0)  # type: ignore[no-untyped-call]
 
 
-def _batched(
-    info: Any, in_dims: tuple[int | None, ...], inputs: tuple[Tensor, ...]
-) -> list[Tensor]:
+def sum_to(rows: Tensor, g: Tensor) -> Tensor:
+    """Add up what belongs to one shared length."""
+    return rows.sum(dim=-1, keepdim=True) if g.shape[-1] != rows.shape[-1] else rows
+
+
+def _batched(info: Any, in_dims: tuple[int | None, ...], inputs: Sequence[Tensor]) -> list[Tensor]:
     """Bring the mapped axis of each input to the front, where the kernel takes members."""
     return [
         tensor.expand(info.batch_size, *tensor.shape) if dim is None else tensor.movedim(dim, 0)
-        for tensor, dim in zip(inputs, in_dims, strict=True)
+        for tensor, dim in zip(inputs, in_dims, strict=False)
     ]

@@ -22,6 +22,8 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from psilonnet.functional.pieces import largest_piece
+
 Bound = Literal["original", "improved", "merged"]
 
 
@@ -44,7 +46,7 @@ def improved_matrix(w: Tensor, *, residual: bool = False) -> Tensor:
 
     Implements Eq. (11), one factor of it, for any number of pieces.
     """
-    largest = w.abs().amax(dim=-2)
+    largest = largest_piece(w)
     return largest + _identity(w) if residual else largest
 
 

@@ -9,6 +9,8 @@ of the title of Alg. 3 (Deviation D4, PAPER.md).
 import torch
 from torch import Tensor
 
+from psilonnet.functional.pieces import largest_piece
+
 
 def _shifted_threshold(magnitude: Tensor) -> Tensor:
     """Return the tau with ``sum_i max(0, m_i - tau) = 1`` for magnitudes ``m <= 0 = max(m)``.
@@ -108,8 +110,8 @@ def project_ball(v: Tensor) -> Tensor:
             [[ 0.2000, -0.3000,  0.1000]]])
     """
     # Rows of the ball come back to the last bit, not after a subtraction and an addition.
-    inside = v.abs().amax(dim=-2, keepdim=True).sum(dim=-1, keepdim=True) <= 1
-    return torch.where(inside, v, _soft_threshold(v, onto_sphere=False))
+    inside = largest_piece(v).sum(dim=-1) <= 1
+    return torch.where(inside[..., None, None], v, _soft_threshold(v, onto_sphere=False))
 
 
 def projected_weight(v: Tensor, g: Tensor) -> Tensor:

@@ -7,6 +7,7 @@ over i. With one piece it is the plain norm.
 import torch
 from torch import Tensor
 
+from psilonnet.functional.pieces import largest_piece
 from psilonnet.functional.projection import projected_weight
 
 
@@ -31,8 +32,10 @@ def row_norm(v: Tensor, *, order: int = 1) -> Tensor:
     """
     if order not in (1, 2):
         raise ValueError(f"The 'order' of a row norm must be 1 or 2. Got {order!r} instead.")
-    largest = v.abs().amax(dim=-2)
-    norm: Tensor = torch.linalg.vector_norm(largest, ord=order, dim=-1)
+    largest = largest_piece(v)
+    if order == 1:
+        return largest.sum(dim=-1)
+    norm: Tensor = torch.linalg.vector_norm(largest, dim=-1)
     return norm
 
 
@@ -92,11 +95,17 @@ def oblique_project(w: Tensor, x: Tensor) -> Tensor:
     return x - norm_gradient(w) * dot[..., None, None]
 
 
-def norm_gradient(v: Tensor) -> Tensor:
-    """Return the gradient of the L1 row norm: the sign where a piece is largest, shared at ties."""
+def norm_gradient(v: Tensor, *, order: int = 1) -> Tensor:
+    """Return the gradient of the row norm: in the largest piece of each coordinate, shared at ties.
+
+    There it is ``sign(v)`` for the L1 norm and ``v / ||v||`` for the L2 norm.
+    """
     magnitude = v.abs()
     largest = magnitude == magnitude.amax(dim=-2, keepdim=True)
-    return v.sign() * largest / largest.sum(dim=-2, keepdim=True)
+    share = largest.to(v.dtype) / largest.sum(dim=-2, keepdim=True)
+    if order == 1:
+        return v.sign() * share
+    return v * share / divisor(row_norm(v, order=order))[..., None, None]
 
 
 def mixed_weight(v: Tensor, g: Tensor, prune_mix: Tensor | float) -> Tensor:

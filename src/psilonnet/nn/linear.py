@@ -11,11 +11,11 @@ from torch import Tensor, nn
 from psilonnet.functional import (
     mixed_weight,
     normalized_linear,
-    normalized_weight,
     projected_weight,
     row_norm,
 )
-from psilonnet.functional.normalized_linear import linear
+from psilonnet.functional.compiled import compiled_weights
+from psilonnet.functional.normalized_linear import fused_weight, linear
 from psilonnet.nn.init import orthogonal_
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 Normalization = Literal["l1", "l2", "ball", "none"]
 Length = Literal["shared", "per_row", "none"]
+_ORDERS = {"l1": 1, "l2": 2}
 
 
 class LayerSettings(TypedDict, total=False):
@@ -32,7 +33,6 @@ class LayerSettings(TypedDict, total=False):
     normalization: Normalization
     length: Length
     bias: bool
-    compiled: bool
     generator: torch.Generator | None
 
 
@@ -65,9 +65,6 @@ class NormalizedLinear(nn.Module):
     length : {"shared", "per_row", "none"}
         One length for the layer, one for each row, or none at all.
     bias : bool
-    compiled : bool
-        Use the compiled kernel for L1 normalisation: faster steps after some seconds of
-        compilation. Needs a C++ compiler.
     generator : torch.Generator, optional
         Source of the initial direction; torch's global one if not given.
 
@@ -100,14 +97,12 @@ class NormalizedLinear(nn.Module):
         normalization: Normalization = "l1",
         length: Length = "shared",
         bias: bool = True,
-        compiled: bool = False,
         generator: torch.Generator | None = None,
     ) -> None:
         super().__init__()
         _check_choice(self, "normalization", normalization, get_args(Normalization))
         _check_choice(self, "length", length, get_args(Length))
         self.normalization = normalization
-        self.compiled = compiled
         rows = {"shared": (1,), "per_row": (out_features,), "none": None}[length]
         self.direction = nn.Parameter(torch.empty(*members, out_features, pieces, in_features))
         self.length = None if rows is None else nn.Parameter(torch.ones(*members, *rows))
@@ -154,7 +149,7 @@ class NormalizedLinear(nn.Module):
             return mixed_weight(v, g, self.prune_mix)
         if self._stage == "sparse":
             return projected_weight(v, g)
-        return normalized_weight(v, g, order=1 if self.normalization == "l1" else 2)
+        return fused_weight(v, g, order=_ORDERS[self.normalization])
 
     @torch.no_grad()
     def set_prune_mix(self, value: float) -> None:
@@ -182,10 +177,14 @@ class NormalizedLinear(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Map flattened pieces of shape (..., pieces * in) to (..., out)."""
-        fused = self.normalization == "l1" and self._stage == "dense" and not self._share_weight
+        fused = self.normalization in _ORDERS and self._stage == "dense" and not self._share_weight
         if fused and self.length is not None:
             return normalized_linear(
-                x, self.direction, self.length, self.bias, compiled=self.compiled
+                x,
+                self.direction,
+                self.length,
+                self.bias,
+                order=_ORDERS[self.normalization],
             )
         return linear(x, self.weight, self.bias)
 
@@ -211,11 +210,30 @@ def shared_weights(module: nn.Module) -> Iterator[None]:
     True
     """
     layers = [layer for layer in module.modules() if isinstance(layer, NormalizedLinear)]
+    layers = [layer for layer in layers if not layer._share_weight]  # the rest is shared already
     for layer in layers:
         layer._share_weight = True
     try:
+        if getattr(module, "compiled", False):
+            _make_weights_together(layers)
         yield
     finally:
         for layer in layers:
             layer._share_weight = False
             layer._weight_in_use = None
+
+
+def _make_weights_together(layers: list[NormalizedLinear]) -> None:
+    for normalization, order in _ORDERS.items():
+        parts = [
+            (layer, layer.direction, layer.length)
+            for layer in layers
+            if layer.normalization == normalization
+            and layer._stage == "dense"
+            and layer.length is not None
+        ]
+        if parts:
+            group, directions, lengths = zip(*parts, strict=True)
+            weights = compiled_weights(directions, lengths, order=order)
+            for layer, weight in zip(group, weights, strict=True):
+                layer._weight_in_use = weight

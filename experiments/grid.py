@@ -1,0 +1,116 @@
+"""The paper's grid of strengths as one population, and what is read off it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+import torch
+
+from psilonnet.nn import VARIANTS, make_net
+from psilonnet.training import Plan, Run, live_widths, repeat_member, stack_members, take_members
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from experiments.cells import Cell
+    from experiments.data import Parts, Table
+    from psilonnet.nn import Network
+
+STRENGTHS = (5e-5, 1e-4, 2.5e-4, 5e-4, 1e-3, 2.5e-3, 5e-3, 1e-2, 2.5e-2, 5e-2, 1e-1, 2.5e-1, 5e-1)
+
+
+def start_net(variant: str, parts: Parts, *, seed: int, width: int = 500) -> Network:
+    """Return the one initialisation that all members of a grid share."""
+    generator = torch.Generator().manual_seed(seed)
+    return make_net(variant, parts.columns, 1, width=width, depth=3, generator=generator)
+
+
+def make_run(
+    net: Network, variant: str, table: Table, parts: Parts, strengths: Sequence[float], plan: Plan
+) -> Run:
+    """Return a run of a population over strengths."""
+    return Run(
+        net,
+        parts.train,
+        parts.valid,
+        loss=table.loss,
+        penalty=VARIANTS[variant].penalty,
+        reg_strength=torch.tensor(strengths),
+        plan=plan,
+    )
+
+
+def describe(run: Run, parts: Parts, strengths: Sequence[float], seconds: float) -> Cell:
+    """Return everything that the tables read off a finished run."""
+    with torch.no_grad():
+        test = run.mean_loss(parts.test)
+    history = run.history
+    cell: Cell = {
+        "strengths": list(strengths),
+        "steps": history.step,
+        "valid_curves": history.valid_loss.tolist(),
+        "train_curves": history.train_loss.tolist(),
+        "valid_loss": history.last("valid_loss").tolist(),
+        "test_loss": test.tolist(),
+        "penalty": history.last("penalty").tolist(),
+        "near_sparsity": run.net.near_sparsity().tolist(),
+        "exact_sparsity": run.net.exact_sparsity().tolist(),
+        "seconds": seconds,
+    }
+    if run.plan.prune is not None:
+        members = [take_members(run.net, m) for m in range(len(run.members))]
+        cell["live_widths"] = [live_widths(member) for member in members]
+        cell["nonzero"] = [int(sum((w != 0).sum() for w in m.weights())) for m in members]
+        cell["row_norms"] = history.row_norms
+    return cell
+
+
+def fresh_grid(
+    variant: str,
+    table: Table,
+    parts: Parts,
+    *,
+    strengths: Sequence[float] = STRENGTHS,
+    plan: Plan | None = None,
+    width: int = 500,
+) -> Cell:
+    """Train all strengths side by side from one common initialisation (the paper's text)."""
+    plan = Plan() if plan is None else plan
+    net = repeat_member(start_net(variant, parts, seed=plan.seed, width=width), len(strengths))
+    begin = perf_counter()
+    run = make_run(net, variant, table, parts, strengths, plan)
+    run.train()
+    return describe(run, parts, strengths, perf_counter() - begin)
+
+
+def warm_grid(
+    variant: str,
+    table: Table,
+    parts: Parts,
+    *,
+    strengths: Sequence[float] = STRENGTHS,
+    plan: Plan | None = None,
+) -> Cell:
+    """Train strength after strength, each from the last one's weights (the author's code)."""
+    plan = Plan() if plan is None else plan
+    net = start_net(variant, parts, seed=plan.seed)
+    cells = []
+    for k, strength in enumerate(sorted(strengths)):
+        begin = perf_counter()
+        own = replace(plan, seed=plan.seed + k)  # other batches at every strength
+        run = make_run(stack_members([net]), variant, table, parts, [strength], own)
+        run.train()
+        cells.append(describe(run, parts, [strength], perf_counter() - begin))
+        net = take_members(run.net, 0)
+    joined: Cell = {
+        name: [value for cell in cells for value in cell[name]]
+        for name in ("strengths", "valid_loss", "test_loss", "penalty", "near_sparsity")
+    }
+    return {**joined, "seconds": sum(cell["seconds"] for cell in cells)}
+
+
+def best(cell: Cell) -> int:
+    """Return the position of the least validation loss."""
+    return min(range(len(cell["valid_loss"])), key=cell["valid_loss"].__getitem__)

@@ -1,0 +1,93 @@
+"""Dropping hopeless strengths early: what it saves and what it loses, on the eight tables.
+
+The full grids are trained once. Members do not influence each other, so every rule can be
+replayed on their validation curves; one table is also trained with the rule switched on.
+
+    python -m experiments.halving --data DIR
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+from functools import partial
+from typing import TYPE_CHECKING
+
+from experiments.cells import cached, experiment_arguments
+from experiments.data import EIGHT, load_table, make_parts, reported_loss
+from experiments.grid import STRENGTHS, best, fresh_grid
+from psilonnet.training import HALVING_RUNGS, Plan, halving_cost
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+    from collections.abc import Sequence
+
+    from experiments.cells import Cell
+
+PLAN = Plan(steps=3000, evaluate_every=50, progress=False)
+WIDTH = 256
+
+
+def full_grid(name: str, arguments: Namespace) -> Cell:
+    """Return the full grid of a table: 13 strengths, 256 wide, 3,000 steps."""
+    table = load_table(name, arguments.data)
+
+    def compute() -> Cell:
+        parts = make_parts(table, seed=0)
+        cell = fresh_grid("P-Net", table, parts, plan=PLAN, width=WIDTH)
+        return {**cell, "task": table.task}
+
+    return cached(arguments.cells / "halving" / f"{name}.json", compute)
+
+
+def replay(cell: Cell, rungs: Sequence[tuple[float, int]]) -> int:
+    """Return the member that a rule ends with, replayed on the curves of a full grid."""
+    alive = list(range(len(STRENGTHS)))
+    for fraction, kept in rungs:
+        line = next(
+            curve
+            for step, curve in zip(cell["steps"], cell["valid_curves"], strict=True)
+            if step >= fraction * PLAN.steps
+        )
+        alive = sorted(alive, key=line.__getitem__)[:kept]
+    return min(alive, key=cell["valid_loss"].__getitem__)
+
+
+def regret(cell: Cell, chosen: int) -> float:
+    """Return how much worse the choice is than the full grid's, in the reported loss."""
+    metric = partial(reported_loss, cell["task"])
+    return metric(cell["valid_loss"][chosen]) / metric(cell["valid_loss"][best(cell)]) - 1
+
+
+def main() -> None:
+    """Train the full grids, replay the rule and write the table."""
+    arguments = experiment_arguments("Dropping strengths early.")
+    names = arguments.only or EIGHT
+    cells = {name: full_grid(name, arguments) for name in names}
+    if arguments.only:
+        return
+    cost = halving_cost(len(STRENGTHS), HALVING_RUNGS)
+    arguments.results.mkdir(parents=True, exist_ok=True)
+    regrets = []
+    with (arguments.results / "halving.csv").open("w", newline="") as file:
+        writer = csv.writer(file)
+        header = ["dataset", "full_choice", "full_valid_loss", "full_test_loss"]
+        writer.writerow([*header, "choice", "valid_loss", "test_loss", "regret", "cost_in_fits"])
+        for name, cell in cells.items():
+            line: list[object] = [name]
+            for k in (best(cell), replay(cell, HALVING_RUNGS)):
+                losses = (cell["valid_loss"][k], cell["test_loss"][k])
+                line += [STRENGTHS[k], *(f"{reported_loss(cell['task'], v):.5f}" for v in losses)]
+            regrets.append(regret(cell, replay(cell, HALVING_RUNGS)))
+            writer.writerow([*line, f"{regrets[-1]:.5f}", f"{cost:.3f}"])
+            print(*line, f"{100 * regrets[-1]:.2f} %")
+    figures = {
+        "cost_in_fits": cost,
+        "regret_mean": sum(regrets) / len(regrets),
+        "regret_worst": max(regrets),
+    }
+    print(json.dumps(figures))
+
+
+if __name__ == "__main__":
+    main()

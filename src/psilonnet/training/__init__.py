@@ -1,0 +1,53 @@
+"""Training of many networks of one shape as one tensor program."""
+
+from psilonnet.training.batches import Batch, Rows, batch_at
+from psilonnet.training.callbacks import HALVING_RUNGS, Callback, Halving, ProgressBar, halving_cost
+from psilonnet.training.checkpoint import Checkpoints, load_checkpoint, save_checkpoint
+from psilonnet.training.history import DivergedError, Divergence, History
+from psilonnet.training.loop import Run
+from psilonnet.training.losses import LOSSES, get_loss
+from psilonnet.training.plan import Plan
+from psilonnet.training.population import (
+    PopulationTooLargeError,
+    members_of,
+    memory_needed,
+    repeat_member,
+    stack_members,
+    take_members,
+)
+from psilonnet.training.projected import project_directions_
+from psilonnet.training.pruning import Pruning, live_widths
+from psilonnet.training.schedules import one_cycle, trapezoid, trapezoid_of
+
+__all__ = [
+    "HALVING_RUNGS",
+    "LOSSES",
+    "Batch",
+    "Callback",
+    "Checkpoints",
+    "DivergedError",
+    "Divergence",
+    "Halving",
+    "History",
+    "Plan",
+    "PopulationTooLargeError",
+    "ProgressBar",
+    "Pruning",
+    "Rows",
+    "Run",
+    "batch_at",
+    "get_loss",
+    "halving_cost",
+    "live_widths",
+    "load_checkpoint",
+    "members_of",
+    "memory_needed",
+    "one_cycle",
+    "project_directions_",
+    "repeat_member",
+    "save_checkpoint",
+    "stack_members",
+    "take_members",
+    "trapezoid",
+    "trapezoid_of",
+]

@@ -1,0 +1,118 @@
+"""Rows to train on, and the batch of each step as a pure function of seed and step.
+
+No generator is kept between steps, so a run resumes anywhere with nothing to restore.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Batch:
+    """The rows of one step: x and y of shape (rows, .) or (members, rows, .), and weights."""
+
+    x: Tensor
+    y: Tensor
+    weight: Tensor | None
+
+
+@dataclass(frozen=True)
+class Rows:
+    """A table of rows, shared by all members or with rows of their own.
+
+    Parameters
+    ----------
+    x : Tensor of shape (n, columns)
+    y : Tensor of shape (n, targets)
+    weight : Tensor of shape (n,), or (members, n), optional
+        Weights of the rows, for all members or for each. They count relative to their mean.
+    own : Tensor of shape (members, k), optional
+        The rows of each member (folds, groups, bootstrap samples) as indices into x. A member
+        with fewer than k rows is padded with -1.
+    """
+
+    x: Tensor
+    y: Tensor
+    weight: Tensor | None = None
+    own: Tensor | None = None
+
+    def __post_init__(self) -> None:
+        if self.y.dim() != 2 or len(self.y) != len(self.x):
+            raise ValueError(
+                f"The target must have shape ({len(self.x)}, targets), one line for each row. "
+                f"Got {tuple(self.y.shape)} instead."
+            )
+
+    @property
+    def count(self) -> int:
+        """The number of rows that an epoch goes through."""
+        return len(self.x) if self.own is None else self.own.shape[-1]
+
+    def take(self, members: Tensor) -> Rows:
+        """Return the rows for a selection of the members."""
+        weight = self.weight
+        if weight is not None and weight.dim() == 2:
+            weight = weight[members]
+        own = None if self.own is None else self.own[members]
+        return Rows(self.x, self.y, weight, own)
+
+    def to(self, device: torch.device | str, dtype: torch.dtype) -> Rows:
+        """Return the rows on a device, numbers in a precision."""
+        weight = None if self.weight is None else self.weight.to(device, dtype)
+        own = None if self.own is None else self.own.to(device)
+        return Rows(self.x.to(device, dtype), self.y.to(device, dtype), weight, own)
+
+    def at(self, columns: Tensor) -> Batch:
+        """Return rows by position: of the table, or among the own rows of each member.
+
+        Parameters
+        ----------
+        columns : Tensor of shape (k,), or (members, k) for members with rows of their own
+        """
+        if self.own is None:
+            return Batch(self.x[columns], self.y[columns], self._weight_at(columns))
+        columns = columns.expand(len(self.own), -1)
+        index = self.own.gather(-1, columns).clamp(min=0)
+        return Batch(self.x[index], self.y[index], self._weight_at(columns))
+
+    def _weight_at(self, columns: Tensor) -> Tensor | None:
+        """Return the weights of rows, scaled to mean one over all rows of a member."""
+        if self.own is None:
+            if self.weight is None:
+                return None
+            return self.weight[..., columns] / self.weight.mean(dim=-1, keepdim=True)
+        weight = (self.own >= 0).to(self.x.dtype)
+        if self.weight is not None:
+            rows = self.own.clamp(min=0)
+            shared = self.weight.dim() == 1
+            weight = weight * (self.weight[rows] if shared else self.weight.gather(-1, rows))
+        return weight.gather(-1, columns) / weight.mean(dim=-1, keepdim=True)
+
+
+def batch_at(rows: Rows, step: int, *, size: int, seed: int, members: Sequence[int]) -> Batch:
+    """Return the batch of a step.
+
+    An epoch is a permutation of the rows, cut into batches; a rest smaller than a batch waits
+    for the next epoch. Members with rows of their own have permutations of their own, which
+    depend on the number of the member but not on who else is trained.
+    """
+    n = rows.count
+    size = min(size, n)
+    epoch, position = divmod(step, n // size)
+    cut = slice(position * size, (position + 1) * size)
+
+    def columns(*key: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+        return np.random.default_rng([seed, epoch, *key]).permutation(n)[cut]
+
+    drawn = columns() if rows.own is None else np.stack([columns(m) for m in members])
+    return rows.at(torch.from_numpy(drawn).to(rows.x.device))

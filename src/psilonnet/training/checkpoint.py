@@ -1,0 +1,139 @@
+"""Checkpoints: one safetensors file, written beside the old one and renamed over it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import torch
+from safetensors import safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+from psilonnet.training.callbacks import Callback
+from psilonnet.training.history import COLUMNS, Divergence
+
+if TYPE_CHECKING:
+    from psilonnet.training.loop import Run
+
+MOMENTS = ("exp_avg", "exp_avg_sq")
+
+
+def _fingerprint(run: Run) -> str:
+    """Return a digest of everything that must be equal for a checkpoint to fit a run."""
+    plan = run.plan
+    facts = {
+        "steps": plan.steps,
+        "batch_size": plan.batch_size,
+        "learning_rates": [plan.schedule(k / 16) for k in range(17)],
+        "evaluate_every": plan.evaluate_every,
+        "prune": None if plan.prune is None else asdict(plan.prune),
+        "seed": plan.seed,
+        "members": run.history.members,
+        "strengths": run.all_strengths.tolist(),
+        "rows": list(run.train_rows.x.shape),
+        "layers": [list(layer.direction.shape[-3:]) for layer in run.net.layers],
+    }
+    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
+
+
+def save_checkpoint(run: Run, path: str | os.PathLike[str]) -> None:
+    """Write the state of a run; a reader sees the old file or the new one, never a part."""
+    tensors: dict[str, Tensor] = {f"net.{k}": v for k, v in run.net.state_dict().items()}
+    for name, parameter in run.net.named_parameters():
+        for moment in MOMENTS:
+            if parameter in run.optimizer.state:
+                tensors[f"adam.{moment}.{name}"] = run.optimizer.state[parameter][moment]
+    history = run.history
+    tensors |= {f"history.{name}": getattr(history, name) for name in COLUMNS}
+    tensors["running_loss"] = run.running_loss
+    if run.first_loss is not None:
+        tensors["first_loss"] = run.first_loss
+    facts = {
+        "fingerprint": _fingerprint(run),
+        "step": run.step,
+        "members": run.members,
+        "history": {
+            "step": history.step,
+            "learning_rate": history.learning_rate,
+            "prune_mix": history.prune_mix,
+            "row_norms": history.row_norms,
+            "diverged": [asdict(lost) for lost in history.diverged],
+        },
+    }
+    write_atomically(tensors, {"psilonnet": json.dumps(facts)}, Path(path))
+
+
+def write_atomically(tensors: dict[str, Tensor], metadata: dict[str, str], path: Path) -> None:
+    """Write a safetensors file under a name of its own, flush it to disk, and rename it."""
+    partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
+    save_file({k: v.detach().contiguous() for k, v in tensors.items()}, partial, metadata)
+    with partial.open("rb+") as file:
+        os.fsync(file.fileno())
+    partial.replace(path)
+
+
+def load_checkpoint(run: Run, path: str | os.PathLike[str]) -> None:
+    """Bring a freshly made run to the state of a checkpoint."""
+    with safe_open(path, framework="pt", device=str(run.device)) as file:
+        facts = json.loads(file.metadata()["psilonnet"])
+        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    if facts["fingerprint"] != _fingerprint(run):
+        raise ValueError(
+            f"The checkpoint {os.fspath(path)!r} belongs to a run with other settings or data. "
+            "Delete it to start anew, or resume with the settings it was made with."
+        )
+    if facts["members"] != run.members:
+        run.drop(keep=torch.tensor([run.members.index(m) for m in facts["members"]]))
+    state = {k.removeprefix("net."): v for k, v in tensors.items() if k.startswith("net.")}
+    run.net.load_state_dict(state)
+    run.step = facts["step"]
+    for name, parameter in run.net.named_parameters():
+        if f"adam.exp_avg.{name}" in tensors:
+            moments = {moment: tensors[f"adam.{moment}.{name}"] for moment in MOMENTS}
+            run.optimizer.state[parameter] = {
+                "step": torch.tensor(float(run.step)),
+                **{k: v.clone() for k, v in moments.items()},
+            }
+    run.running_loss = tensors["running_loss"].clone()
+    run.first_loss = tensors.get("first_loss")
+    recorded = facts["history"]
+    history = run.history
+    history.step, history.learning_rate = recorded["step"], recorded["learning_rate"]
+    history.prune_mix, history.row_norms = recorded["prune_mix"], recorded["row_norms"]
+    history.diverged = [Divergence(**lost) for lost in recorded["diverged"]]
+    history.lines = {name: tensors[f"history.{name}"].tolist() for name in COLUMNS}
+
+
+class Checkpoints(Callback):
+    """Write a checkpoint every so many steps, and resume from it if there is one.
+
+    Parameters
+    ----------
+    path : str or path
+        The file. Its folder must exist.
+    every : int
+        Steps between two checkpoints.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], *, every: int = 250) -> None:
+        self.path = Path(path)
+        self.every = every
+
+    def on_start(self, run: Run) -> None:
+        """Resume if there is a checkpoint."""
+        if self.path.exists():
+            load_checkpoint(run, self.path)
+
+    def on_step(self, run: Run) -> None:
+        """Write if it is time."""
+        if run.step % self.every == 0 or run.step == run.plan.steps:
+            save_checkpoint(run, self.path)
+
+    def on_interrupt(self, run: Run) -> None:
+        """Write what there is."""
+        save_checkpoint(run, self.path)

@@ -1,0 +1,81 @@
+"""What a run records: one line per evaluation, one column per member."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+COLUMNS = ("train_loss", "valid_loss", "penalty")
+
+
+@dataclass(frozen=True)
+class Divergence:
+    """A member that was lost: its number, and step, loss and penalty when it was noticed."""
+
+    member: int
+    step: int
+    loss: float
+    penalty: float
+
+
+class DivergedError(ArithmeticError):
+    """All members of a run were lost."""
+
+    def __init__(self, lost: list[Divergence]) -> None:
+        first = lost[0]
+        super().__init__(
+            f"All {len(lost)} members diverged, the first at step {first.step} with loss "
+            f"{first.loss:.3g} and penalty {first.penalty:.3g}. Lower the learning rate, scale the "
+            "columns and the target, and look for extreme values in them."
+        )
+
+
+@dataclass
+class History:
+    """The evaluations of a run.
+
+    Attributes
+    ----------
+    step, learning_rate, prune_mix : list of one number per evaluation
+    train_loss, valid_loss, penalty : Tensor of shape (evaluations, members)
+        NaN for members that were no longer in training. The training loss is the mean over the
+        steps since the evaluation before.
+    diverged : list of Divergence
+    row_norms : list of float
+        The mean row norm of each layer's directions when the pruning stage began.
+    """
+
+    members: int
+    step: list[int] = field(default_factory=list)
+    learning_rate: list[float] = field(default_factory=list)
+    prune_mix: list[float] = field(default_factory=list)
+    # Plain numbers: small tensors that stay, allocated between large ones that go, would leave
+    # holes in the heap at every evaluation.
+    lines: dict[str, list[list[float]]] = field(
+        default_factory=lambda: {name: [] for name in COLUMNS}
+    )
+    diverged: list[Divergence] = field(default_factory=list)
+    row_norms: list[float] = field(default_factory=list)
+
+    def add(self, members: list[int], **columns: Tensor) -> None:
+        """Append one evaluation of the members still in training."""
+        for name in COLUMNS:
+            line = [math.nan] * self.members
+            for member, value in zip(members, columns[name].tolist(), strict=True):
+                line[member] = value
+            self.lines[name].append(line)
+
+    def __getattr__(self, name: str) -> Tensor:
+        if name in COLUMNS:
+            lines = torch.tensor(self.lines[name], dtype=torch.float64)
+            return lines.reshape(-1, self.members)
+        raise AttributeError(name)
+
+    def last(self, column: str) -> Tensor:
+        """Return the last recorded value of a column for each member."""
+        values: Tensor = getattr(self, column)
+        recorded = values.isfinite().long().cumsum(dim=0).argmax(dim=0)
+        return values.gather(0, recorded.unsqueeze(0)).squeeze(0)

@@ -1,0 +1,211 @@
+"""The training loop: one population, one tensor program."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager, nullcontext
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from psilonnet.nn import has_closed_form, shared_weights
+from psilonnet.training.batches import batch_at
+from psilonnet.training.callbacks import ProgressBar
+from psilonnet.training.history import DivergedError, Divergence, History
+from psilonnet.training.losses import get_loss
+from psilonnet.training.plan import Plan
+from psilonnet.training.population import check_memory, members_of, take_members, take_moments
+from psilonnet.training.projected import project_directions_
+from psilonnet.training.pruning import lengthen_rows_, row_norms
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from psilonnet.nn import Network
+    from psilonnet.training.batches import Batch, Rows
+    from psilonnet.training.callbacks import Callback
+    from psilonnet.training.losses import Loss
+    from psilonnet.training.pruning import Pruning
+
+HOPELESS = 1e6  # a loss this many times the first one counts as diverged
+
+
+class Run:
+    """One training run of a population.
+
+    Minimises, for each member m, ``mean(weight * loss) + reg_strength[m] * penalty``.
+
+    Parameters
+    ----------
+    net : Network with one member axis
+    train_rows, valid_rows : Rows
+    loss : str or callable
+        A name in ``psilonnet.training.LOSSES``, or ``loss(output, target)`` per row.
+    penalty : callable
+        ``penalty(net)`` with one number per member.
+    reg_strength : float or Tensor of shape (members,)
+    plan : Plan
+    callbacks : sequence of Callback
+
+    Attributes
+    ----------
+    net : Network
+        The members still in training.
+    members : list of int
+        Their numbers in the population that the run began with.
+    step : int
+    history : History
+    """
+
+    def __init__(
+        self,
+        net: Network,
+        train_rows: Rows,
+        valid_rows: Rows | None = None,
+        *,
+        loss: str | Loss,
+        penalty: Callable[[Network], Tensor],
+        reg_strength: float | Tensor,
+        plan: Plan | None = None,
+        callbacks: Sequence[Callback] = (),
+    ) -> None:
+        self.net = net
+        self.plan = Plan() if plan is None else plan
+        check_memory(net, self.plan.batch_size)
+        self.members = list(range(members_of(net)))
+        dtype, self.device = net.layers[0].direction.dtype, net.layers[0].direction.device
+        self.train_rows = train_rows.to(self.device, dtype)
+        self.valid_rows = None if valid_rows is None else valid_rows.to(self.device, dtype)
+        self.loss, self.penalty = get_loss(loss), penalty
+        strengths = torch.as_tensor(reg_strength, dtype=dtype, device=self.device)
+        self.all_strengths = self.reg_strength = strengths.expand(len(self.members)).clone()
+        self.callbacks = [*callbacks, *([ProgressBar()] if self.plan.progress else [])]
+        self.optimizer = torch.optim.Adam(net.parameters(), fused=True)
+        self.step = 0
+        self.history = History(len(self.members))
+        self.running_loss = torch.zeros(len(self.members), dtype=dtype, device=self.device)
+        self.first_loss: Tensor | None = None
+        self._closed_form = has_closed_form(net)
+
+    def train(self) -> Network:
+        """Train to the end of the plan and return the members that are left."""
+        try:
+            with _matmul_precision(self.plan.matmul_precision):
+                self._tell("on_start")
+                while self.step < self.plan.steps:
+                    self.take_step()
+                    if self.step % self.plan.evaluate_every == 0 or self.step == self.plan.steps:
+                        self._evaluate()
+                        self._tell("on_evaluation")
+                    self._tell("on_step")
+        except KeyboardInterrupt:
+            self._tell("on_interrupt")
+            raise
+        finally:
+            self._tell("on_end")
+        return self.net
+
+    def _tell(self, event: str) -> None:
+        for callback in self.callbacks:
+            getattr(callback, event)(self)
+
+    def take_step(self) -> None:
+        """Take one step of the plan."""
+        plan = self.plan
+        if plan.prune is not None:
+            self._prune(plan.prune)
+        for group in self.optimizer.param_groups:
+            group["lr"] = plan.schedule(self.step / max(1, plan.steps - 1))
+        batch = batch_at(
+            self.train_rows, self.step, size=plan.batch_size, seed=plan.seed, members=self.members
+        )
+        self.optimizer.zero_grad(set_to_none=True)
+        with nullcontext() if self._closed_form else shared_weights(self.net):
+            losses = self._losses(batch)
+            penalties = self.penalty(self.net)
+            torch.autograd.backward((losses + self.reg_strength * penalties).sum())
+        self.optimizer.step()
+        if plan.projected:
+            project_directions_(self.net)
+        self.step += 1
+        self.running_loss += losses.detach()
+        self._drop_diverged(losses.detach(), penalties.detach())
+
+    def _losses(self, batch: Batch) -> Tensor:
+        losses = self.loss(self.net(batch.x), batch.y)  # (members, rows)
+        return (losses if batch.weight is None else losses * batch.weight).mean(dim=-1)
+
+    def _prune(self, prune: Pruning) -> None:
+        if self.step == prune.begins_at(self.plan.steps):
+            if prune.min_row_norm is not None:
+                lengthen_rows_(self.net, prune.min_row_norm, self.optimizer)
+            self.history.row_norms = [float(norms.mean()) for norms in row_norms(self.net)]
+        mix = prune.mix_at(self.step, self.plan.steps)
+        if mix > 0:
+            self.net.set_prune_mix(mix)
+
+    @torch.no_grad()
+    def _evaluate(self) -> None:
+        history, plan = self.history, self.plan
+        since = self.step - (history.step[-1] if history.step else 0)
+        history.step.append(self.step)
+        history.learning_rate.append(plan.schedule((self.step - 1) / max(1, plan.steps - 1)))
+        history.prune_mix.append(float(self.net.layers[0].prune_mix))
+        valid = self.valid_rows
+        history.add(
+            self.members,
+            train_loss=self.running_loss / since,
+            valid_loss=self.running_loss * torch.nan if valid is None else self.mean_loss(valid),
+            penalty=self.penalty(self.net),
+        )
+        self.running_loss.zero_()
+
+    @torch.no_grad()
+    def mean_loss(self, rows: Rows) -> Tensor:
+        """Return the weighted mean loss of each member over rows, of shape (members,)."""
+        width = max(layer.direction.shape[-3] for layer in self.net.layers)
+        chunk = max(1, 2**23 // (width * len(self.members)))
+        positions = torch.arange(rows.count, device=self.device)
+        total = torch.zeros(len(self.members), dtype=rows.x.dtype, device=self.device)
+        with shared_weights(self.net):
+            for part in torch.split(positions, chunk):
+                total += self._losses(rows.at(part)) * len(part)
+        return total / rows.count
+
+    def _drop_diverged(self, losses: Tensor, penalties: Tensor) -> None:
+        if self.first_loss is None:
+            self.first_loss = losses.abs()
+        fine = losses.abs() <= HOPELESS * (1 + self.first_loss)  # False for NaN
+        if bool(fine.all()):
+            return
+        for position in (~fine).nonzero().flatten().tolist():
+            loss, penalty = float(losses[position]), float(penalties[position])
+            lost = Divergence(self.members[position], self.step, loss, penalty)
+            self.history.diverged.append(lost)
+        if not bool(fine.any()):
+            raise DivergedError(self.history.diverged)
+        self.drop(keep=fine.nonzero().flatten())
+
+    def drop(self, keep: Tensor) -> None:
+        """Go on with some of the members only; the state of the optimiser goes with them."""
+        net = take_members(self.net, keep)
+        self.optimizer = take_moments(self.optimizer, net, keep)
+        self.net = net
+        self.members = [self.members[k] for k in keep.tolist()]
+        self.reg_strength = self.reg_strength[keep]
+        self.running_loss = self.running_loss[keep]
+        if self.first_loss is not None:
+            self.first_loss = self.first_loss[keep]
+        self.train_rows = self.train_rows.take(keep)
+        if self.valid_rows is not None:
+            self.valid_rows = self.valid_rows.take(keep)
+
+
+@contextmanager
+def _matmul_precision(precision: str) -> Iterator[None]:
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision(precision)
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(before)

@@ -1,0 +1,61 @@
+"""Losses of single rows: ``loss(output, target)`` with one number per row and member.
+
+Outputs have the shape ``(*members, rows, outputs)``; targets broadcast against them.
+"""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+Loss = Callable[[Tensor, Tensor], Tensor]
+
+
+def squared_error(output: Tensor, target: Tensor) -> Tensor:
+    """Return ``|| output - target ||^2 / outputs`` of each row."""
+    return (output - target).square().mean(dim=-1)
+
+
+def absolute_error(output: Tensor, target: Tensor) -> Tensor:
+    """Return ``|| output - target ||_1 / outputs`` of each row."""
+    return (output - target).abs().mean(dim=-1)
+
+
+def huber(output: Tensor, target: Tensor) -> Tensor:
+    """Return half the squared error up to an error of 1 and the absolute error beyond."""
+    size = (output - target).abs()
+    return torch.where(size < 1, 0.5 * size.square(), size - 0.5).mean(dim=-1)
+
+
+def binary_cross_entropy(output: Tensor, target: Tensor) -> Tensor:
+    """Return the cross-entropy of one logit against targets between 0 and 1."""
+    logit = output.squeeze(-1)
+    # softplus(z) - t z, stable for large logits of either sign.
+    return functional.softplus(logit) - target.squeeze(-1) * logit
+
+
+def cross_entropy(output: Tensor, target: Tensor) -> Tensor:
+    """Return the cross-entropy of logits against class numbers of shape (rows, 1)."""
+    index = target.long().expand(*output.shape[:-1], 1)
+    return -functional.log_softmax(output, dim=-1).gather(-1, index).squeeze(-1)
+
+
+LOSSES: dict[str, Loss] = {
+    "squared_error": squared_error,
+    "absolute_error": absolute_error,
+    "huber": huber,
+    "binary_cross_entropy": binary_cross_entropy,
+    "cross_entropy": cross_entropy,
+}
+
+
+def get_loss(loss: str | Loss) -> Loss:
+    """Return a loss by its name, or the callable itself."""
+    if callable(loss):
+        return loss
+    if loss not in LOSSES:
+        raise ValueError(
+            f"The 'loss' must be a callable or one of {sorted(LOSSES)}. Got {loss!r} instead."
+        )
+    return LOSSES[loss]

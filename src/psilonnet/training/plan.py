@@ -1,0 +1,33 @@
+"""How a population is trained, as data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from psilonnet.training.schedules import Schedule, trapezoid
+
+if TYPE_CHECKING:
+    from psilonnet.training.pruning import Pruning
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How to train; the defaults are the paper's for small tables (App. C.1)."""
+
+    steps: int = 5000
+    batch_size: int = 400
+    schedule: Schedule = trapezoid
+    evaluate_every: int = 250
+    prune: Pruning | None = None
+    projected: bool = False
+    seed: int = 0
+    matmul_precision: Literal["highest", "high", "medium"] = "highest"
+    progress: bool = True
+
+    def __post_init__(self) -> None:
+        for name in ("steps", "batch_size", "evaluate_every"):
+            if getattr(self, name) < 1:
+                raise ValueError(
+                    f"The {name!r} of a Plan must be at least 1. Got {getattr(self, name)!r}."
+                )

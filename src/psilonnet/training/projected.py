@@ -1,0 +1,13 @@
+"""Projected gradient descent: after each step, rows go back into the L1 ball (Pj)."""
+
+import torch
+
+from psilonnet.functional import project_ball
+from psilonnet.nn import Network
+
+
+@torch.no_grad()
+def project_directions_(net: Network) -> None:
+    """Project every row of every direction into the unit ball, in place."""
+    for layer in net.layers:
+        layer.direction.copy_(project_ball(layer.direction))

@@ -1,0 +1,83 @@
+"""The pruning stage: over the last steps the weights move from the oblique to the projected.
+
+The projection depends on the scale of the directions, weight normalisation does not: large rows
+become very sparse, rows of norm below one become *denser*. So the scale at the start of the
+stage is free, and sets the sparsity.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import torch
+
+from psilonnet.functional import row_norm
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from psilonnet.nn import Network
+
+
+@dataclass(frozen=True)
+class Pruning:
+    """When and from which scale a run prunes.
+
+    Parameters
+    ----------
+    steps : int
+        The length of the stage at the end of training.
+    min_row_norm : float, optional
+        Raise every shorter row of every direction to this norm when the stage begins. The
+        larger, the sparser. By default rows stay as training left them, as in the paper.
+    """
+
+    steps: int = 1000
+    min_row_norm: float | None = None
+
+    def mix_at(self, step: int, total: int) -> float:
+        """Return the share of the projection at a step: from 0 before the stage to 1 at its end.
+
+        Implements Section 2.2, the annealing of alpha.
+        """
+        done = step - (total - self.steps) + 1
+        return min(1.0, max(0.0, done / self.steps))
+
+    def begins_at(self, total: int) -> int:
+        """Return the first step of the stage."""
+        return max(0, total - self.steps)
+
+
+@torch.no_grad()
+def lengthen_rows_(net: Network, norm: float, optimizer: torch.optim.Adam) -> None:
+    """Raise the rows of all directions to a norm; moments follow, so that Adam sees no break."""
+    for layer in net.layers:
+        current = row_norm(layer.direction).clamp(min=1e-30)
+        factor = (norm / current).clamp(min=1)[..., None, None]
+        layer.direction.mul_(factor)
+        state = optimizer.state.get(layer.direction)
+        if state:
+            state["exp_avg"].div_(factor)  # gradients shrink as directions grow
+            state["exp_avg_sq"].div_(factor.square())
+
+
+@torch.no_grad()
+def row_norms(net: Network) -> list[Tensor]:
+    """Return the mean norm of the rows of each layer's direction, each of shape (members,)."""
+    return [row_norm(layer.direction).mean(dim=-1) for layer in net.layers]
+
+
+@torch.no_grad()
+def live_widths(net: Network) -> list[int]:
+    """Return how many inputs and neurons of a pruned network still reach the output.
+
+    A neuron is alive if some live neuron above has a non-zero weight on it.
+    """
+    alive = torch.ones(net.layers[-1].direction.shape[-3], dtype=torch.bool)
+    widths = [int(alive.sum())]
+    for layer in reversed(net.layers):
+        used = (layer.weight != 0).any(dim=-2)[alive].any(dim=0)  # (in,)
+        alive = used | alive if layer.residual else used
+        widths.append(int(alive.sum()))
+    return widths[::-1]

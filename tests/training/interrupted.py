@@ -1,0 +1,41 @@
+"""A run that can be killed: python interrupted.py CHECKPOINT FINAL. Used by test_checkpoint.py."""
+
+import sys
+
+import torch
+from safetensors.torch import save_file
+
+from psilonnet.nn import PSiLONNet, path_norm_penalty
+from psilonnet.training import Checkpoints, Halving, Plan, Pruning, Rows, Run
+
+
+def make_run(callbacks: list) -> Run:
+    generator = torch.Generator().manual_seed(0)
+    x = torch.randn(120, 5, generator=generator)
+    rows = Rows(x, x[:, :1] * x[:, 1:2])
+    net = PSiLONNet(5, 1, width=16, depth=2, members=(4,), generator=generator)
+    plan = Plan(
+        steps=240,
+        batch_size=40,
+        evaluate_every=30,
+        prune=Pruning(80, min_row_norm=5.0),
+        progress=False,
+    )
+    return Run(
+        net,
+        rows,
+        rows,
+        loss="squared_error",
+        penalty=path_norm_penalty,
+        reg_strength=torch.tensor([1e-4, 1e-3, 1e-2, 1e-1]),
+        plan=plan,
+        callbacks=[Halving([(0.5, 2)]), *callbacks],
+    )
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    run = make_run([Checkpoints(sys.argv[1], every=7)])
+    run.train()
+    tensors = {k: v.contiguous() for k, v in run.net.state_dict().items()}
+    save_file({**tensors, "valid_loss": run.history.valid_loss}, sys.argv[2])

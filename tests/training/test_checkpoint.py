@@ -1,0 +1,100 @@
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from psilonnet.training import Callback, Checkpoints, Plan
+from training.interrupted import make_run
+
+SCRIPT = Path(__file__).with_name("interrupted.py")
+
+
+def start(checkpoint, final):
+    return subprocess.Popen([sys.executable, str(SCRIPT), str(checkpoint), str(final)])
+
+
+def test_run_killed_at_random_moments_ends_bit_identical(tmp_path):
+    undisturbed, disturbed = tmp_path / "undisturbed", tmp_path / "disturbed"
+    begin = time.monotonic()
+    assert start(tmp_path / "a", undisturbed).wait() == 0
+    whole = time.monotonic() - begin
+    dice = random.Random(0)
+    kills = 0
+    while kills < 20:
+        process = start(tmp_path / "b", disturbed)
+        # Starting Python and torch takes most of the time; aim at the part after it.
+        time.sleep(whole * dice.uniform(0.5, 0.98))
+        if process.poll() is None:
+            process.send_signal(signal.SIGKILL)
+            kills += 1
+        elif kills < 20:
+            disturbed.unlink()
+            (tmp_path / "b").unlink()  # it got through: begin again
+        process.wait()
+    assert start(tmp_path / "b", disturbed).wait() == 0
+    expected, actual = load_file(undisturbed), load_file(disturbed)
+    assert expected.keys() == actual.keys()
+    for name, tensor in expected.items():
+        torch.testing.assert_close(actual[name], tensor, rtol=0, atol=0, equal_nan=True)
+
+
+class Interrupt(Callback):
+    def __init__(self, step):
+        self.step = step
+
+    def on_step(self, run):
+        if run.step == self.step:
+            raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("step", [1, 29, 30, 130, 200])
+def test_interruption_leaves_history_and_checkpoint(tmp_path, step):
+    path = tmp_path / "checkpoint"
+    run = make_run([Interrupt(step), Checkpoints(path, every=1000)])
+    with pytest.raises(KeyboardInterrupt):
+        run.train()
+    assert run.history.valid_loss.shape == (step // 30, 4)
+    resumed = make_run([Checkpoints(path)])
+    resumed.train()
+    whole = make_run([])
+    whole.train()
+    assert resumed.members == whole.members
+    assert resumed.history.row_norms == whole.history.row_norms
+    for a, b in zip(resumed.net.parameters(), whole.net.parameters(), strict=True):
+        assert a.equal(b)
+    torch.testing.assert_close(
+        resumed.history.valid_loss, whole.history.valid_loss, rtol=0, atol=0, equal_nan=True
+    )
+
+
+def test_checkpoint_of_other_settings_is_refused(tmp_path):
+    path = tmp_path / "checkpoint"
+    run = make_run([Interrupt(20), Checkpoints(path)])
+    with pytest.raises(KeyboardInterrupt):
+        run.train()
+    other = make_run([Checkpoints(path)])
+    other.plan = Plan(steps=240, batch_size=41, progress=False)
+    with pytest.raises(ValueError, match=r"other settings or data. Delete it to start anew"):
+        other.train()
+
+
+def test_failed_write_leaves_the_old_checkpoint(tmp_path, monkeypatch):
+    path = tmp_path / "checkpoint"
+    run = make_run([Interrupt(20), Checkpoints(path)])
+    with pytest.raises(KeyboardInterrupt):
+        run.train()
+    before = path.read_bytes()
+
+    def refuse(*args):
+        raise OSError("No space left on device")
+
+    monkeypatch.setattr("os.fsync", refuse)
+    with pytest.raises(OSError, match="No space left"):
+        make_run([Checkpoints(path, every=10)]).train()
+    assert path.read_bytes() == before

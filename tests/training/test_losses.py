@@ -1,0 +1,46 @@
+import pytest
+import torch
+from torch.nn import functional
+
+from psilonnet.training import LOSSES, get_loss
+
+
+@pytest.fixture
+def output(generator):
+    return torch.randn(3, 7, 4, generator=generator, dtype=torch.float64) * 3
+
+
+def test_losses_of_regression_equal_those_of_torch(output, generator):
+    target = torch.randn(7, 4, generator=generator, dtype=torch.float64)
+    pairs = {
+        "squared_error": functional.mse_loss,
+        "absolute_error": functional.l1_loss,
+        "huber": functional.huber_loss,
+    }
+    for name, theirs in pairs.items():
+        expected = theirs(output, target.expand_as(output), reduction="none").mean(dim=-1)
+        torch.testing.assert_close(LOSSES[name](output, target), expected)
+
+
+def test_binary_cross_entropy_equals_that_of_torch(output, generator):
+    logit = output[..., :1] * 100  # also where exp would overflow
+    target = torch.rand(7, 1, generator=generator, dtype=torch.float64).round()
+    expected = functional.binary_cross_entropy_with_logits(
+        logit, target.expand_as(logit), reduction="none"
+    ).squeeze(-1)
+    torch.testing.assert_close(LOSSES["binary_cross_entropy"](logit, target), expected)
+
+
+def test_cross_entropy_equals_that_of_torch(output, generator):
+    target = torch.randint(4, (7, 1), generator=generator)
+    expected = torch.stack(
+        [functional.cross_entropy(o, target.squeeze(-1), reduction="none") for o in output]
+    )
+    torch.testing.assert_close(LOSSES["cross_entropy"](output, target.double()), expected)
+
+
+def test_get_loss_takes_names_and_callables():
+    assert get_loss("huber") is LOSSES["huber"]
+    assert get_loss(torch.sub) is torch.sub
+    with pytest.raises(ValueError, match=r"one of \['absolute_error', .* Got 'hinge' instead"):
+        get_loss("hinge")

@@ -1,0 +1,108 @@
+import pytest
+import torch
+
+from psilonnet.functional import row_norm
+from psilonnet.nn import make_net, path_norm_penalty
+from psilonnet.training import Plan, Pruning, Rows, Run, live_widths
+from psilonnet.training.pruning import lengthen_rows_
+
+
+def test_mix_rises_linearly_over_the_last_steps_to_one():
+    mixes = [Pruning(steps=10).mix_at(k, 100) for k in range(100)]
+    assert mixes[:90] == [0.0] * 90
+    assert mixes[90:] == pytest.approx([k / 10 for k in range(1, 11)])
+
+
+def test_pruning_from_the_start_is_a_stage_of_the_whole_length():
+    mixes = [Pruning(steps=100).mix_at(k, 100) for k in range(100)]
+    assert mixes[0] > 0
+    assert mixes[-1] == 1
+
+
+def problem(generator):
+    x = torch.randn(200, 6, generator=generator)
+    return Rows(x, x[:, :1] * x[:, 1:2])
+
+
+class NormsAreKept:
+    """A callback that checks the row norms of every layer after every step."""
+
+    def __init__(self):
+        self.steps = 0
+
+    def on_step(self, run):
+        self.steps += 1
+        for layer in run.net.layers:
+            with torch.no_grad():
+                norms = row_norm(layer.weight)
+            torch.testing.assert_close(norms, layer.length.detach().abs().expand_as(norms))
+
+    def __getattr__(self, name):
+        return lambda run: None
+
+
+@pytest.mark.parametrize("variant", ["P-Net", "P-ResNet"])
+@pytest.mark.parametrize("norm", [None, 30.0])
+def test_pruning_ends_in_exact_zeros_with_norms_kept_at_every_step(variant, norm, generator):
+    net = make_net(variant, 6, 1, width=32, depth=3, members=(2,), generator=generator)
+    check = NormsAreKept()
+    plan = Plan(steps=60, batch_size=50, prune=Pruning(20, min_row_norm=norm), progress=False)
+    run = Run(
+        net,
+        problem(generator),
+        loss="squared_error",
+        penalty=path_norm_penalty,
+        reg_strength=1e-3,
+        plan=plan,
+        callbacks=[check],
+    )
+    run.train()
+    assert check.steps == 60
+    assert (run.net.exact_sparsity() > 0).all()
+    assert len(run.history.row_norms) == len(net.layers)
+    if norm is not None:
+        assert run.history.row_norms == pytest.approx([norm] * len(net.layers), rel=1e-5)
+        assert (run.net.exact_sparsity() > 0.5).all()
+
+
+def test_lengthened_rows_give_the_same_weights_and_scaled_moments(generator):
+    net = make_net("P-Net", 6, 1, width=8, depth=2, members=(2,), generator=generator)
+    optimizer = torch.optim.Adam(net.parameters(), lr=1e-2, fused=True)
+    x = torch.randn(20, 6, generator=generator)
+    net(x).square().sum().backward()
+    optimizer.step()
+    weights = [w.detach().clone() for w in net.weights()]
+    lengthen_rows_(net, 50.0, optimizer)
+    for before, after in zip(weights, net.weights(), strict=True):
+        torch.testing.assert_close(before, after)
+    # The moments are those of the gradient at the new scale.
+    optimizer.zero_grad()
+    net(x).square().sum().backward()
+    v = net.layers[0].direction
+    assert row_norm(v.detach()).sub(50).abs().max() < 1e-4
+    assert optimizer.state[v]["exp_avg"].abs().max() < 10 * v.grad.abs().max()
+
+
+def test_live_widths_count_what_reaches_the_output():
+    net = make_net("P-Net", 3, 1, width=4, depth=2)
+    net.set_prune_mix(1.0)
+    with torch.no_grad():
+        for layer in net.layers:
+            layer.direction.zero_()
+        net.layers[2].direction[0, 0, :2] = 10.0  # the output reads neurons 0 and 1
+        net.layers[1].direction[:, 0, 3] = 10.0  # all of which read neuron 3
+        net.layers[0].direction[:, 0, 1] = 10.0  # all of which read input 1
+    assert live_widths(net) == [1, 1, 2, 1]
+
+
+def test_live_widths_of_a_residual_net_include_the_skips():
+    net = make_net("P-ResNet", 3, 1, width=4, depth=2)
+    net.set_prune_mix(1.0)
+    with torch.no_grad():
+        for layer in net.layers:
+            layer.direction.zero_()
+            layer.length.fill_(1.0)
+        net.layers[2].direction[0, 0, :2] = 10.0
+        net.layers[1].direction[:, 0, 3] = 10.0
+        net.layers[0].direction[:, 0, 1] = 10.0
+    assert live_widths(net) == [1, 3, 2, 1]
