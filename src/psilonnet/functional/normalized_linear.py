@@ -19,6 +19,7 @@ from torch import Tensor
 from torch.autograd import Function
 from torch.nn import functional
 
+from psilonnet.functional.pieces import gradient_of_two, pure_gradient_of_two
 from psilonnet.functional.weight_norm import divisor, norm_gradient, normalized_weight, row_norm
 
 if TYPE_CHECKING:
@@ -119,36 +120,25 @@ def _norm(v: Tensor, order: int) -> Tensor:
 def _gradient(v: Tensor, factor: Tensor, norm: Tensor, order: int) -> Tensor:
     """Return ``factor * norm_gradient(v)`` in a fresh tensor."""
     if order == 1 and v.shape[-2] == 2:
-        return _gradient_of_two(v, factor[..., None, None])
+        return gradient_of_two(v, factor[..., None, None])
     return pure_gradient(v, factor, norm, order)
 
 
 def pure_gradient(v: Tensor, factor: Tensor, norm: Tensor, order: int) -> Tensor:
     """Return ``factor * norm_gradient(v)`` as one expression, which a compiler can fuse."""
-    base, factor = (v.sgn(), factor) if order == 1 else (v, factor / norm)
-    factor = factor[..., None, None]
+    factor = (factor if order == 1 else factor / norm)[..., None, None]
+    if v.shape[-2] == 2 and order == 1:
+        return pure_gradient_of_two(v, factor)
+    base = v.sgn() if order == 1 else v
     if v.shape[-2] == 1:
         return base * factor
     if v.shape[-2] == 2:
         first, second = v.abs().unbind(-2)
-        share = torch.heaviside(first - second, v.new_tensor(0.5))  # of the first piece
-        return base * torch.stack((share, 1 - share), dim=-2) * factor
+        lead = (first - second).sgn()  # a tie gives half to each
+        return base * torch.stack((1 + lead, 1 - lead), dim=-2) * (0.5 * factor)
     magnitude = v.abs()
     largest = magnitude == magnitude.amax(dim=-2, keepdim=True)
     return base * largest * (factor / largest.sum(dim=-2, keepdim=True))
-
-
-def _gradient_of_two(v: Tensor, factor: Tensor) -> Tensor:
-    """Use ``max(|a|, |b|) = (|a + b| + |a - b|) / 2``, whose gradient shares ties evenly."""
-    gradient = torch.empty_like(v, memory_format=torch.contiguous_format)
-    a, b = v.unbind(-2)
-    plus, minus = gradient.unbind(-2)
-    torch.add(a, b, out=plus)
-    torch.sub(a, b, out=minus)
-    gradient.sgn_().mul_(0.5 * factor)
-    plus.add_(minus)
-    torch.sub(plus, minus, alpha=2, out=minus)
-    return gradient
 
 
 class _Weight(Function):

@@ -6,6 +6,7 @@ No generator is kept between steps, so a run resumes anywhere with nothing to re
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -111,8 +112,12 @@ def batch_at(rows: Rows, step: int, *, size: int, seed: int, members: Sequence[i
     epoch, position = divmod(step, n // size)
     cut = slice(position * size, (position + 1) * size)
 
-    def columns(*key: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-        return np.random.default_rng([seed, epoch, *key]).permutation(n)[cut]
+    keys = [(seed, epoch)] if rows.own is None else [(seed, epoch, m) for m in members]
+    drawn = np.stack([_permutation(key, n)[cut] for key in keys])
+    columns = torch.from_numpy(drawn if rows.own is not None else drawn[0])
+    return rows.at(columns.to(rows.x.device))
 
-    drawn = columns() if rows.own is None else np.stack([columns(m) for m in members])
-    return rows.at(torch.from_numpy(drawn).to(rows.x.device))
+
+@lru_cache(maxsize=4096)  # an epoch is asked for once per batch
+def _permutation(key: tuple[int, ...], n: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    return np.random.default_rng(key).permutation(n)

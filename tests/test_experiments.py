@@ -1,0 +1,100 @@
+"""Experiments on a small scale: the data are read as the paper says, and the pieces fit."""
+
+import numpy as np
+import pytest
+import torch
+
+from experiments.data import EIGHT, encode_columns, load_table, make_parts, split_rows
+from experiments.grid import best, fresh_grid, warm_grid
+from experiments.halving import regret, replay
+from experiments.higgs import draw_curves, rows, write_table
+from psilonnet.training import Plan, Pruning
+
+SMALL = Plan(steps=6, evaluate_every=2, batch_size=100, progress=False)
+
+
+def test_split_is_2000_rows_and_the_rest_halved():
+    split = split_rows(30_000, seed=0)
+    assert [len(part) for part in (split.train, split.valid, split.test)] == [2000, 9000, 9000]
+    assert len(np.unique(np.concatenate([split.train, split.valid, split.test]))) == 20_000
+    assert (split.train == split_rows(30_000, seed=0).train).all()
+    assert not (split.train == split_rows(30_000, seed=1).train).all()
+
+
+@pytest.mark.parametrize("name", EIGHT)
+def test_table_is_encoded_and_scaled_by_its_training_rows(name, data_dir):
+    table = load_table(name, data_dir)
+    parts = make_parts(table, seed=0)
+    assert len(parts.train.x) == 2000
+    assert abs(len(parts.valid.x) - len(parts.test.x)) <= 1
+    assert all(part.x.isfinite().all() for part in (parts.train, parts.valid, parts.test))
+    if table.task == "regression":
+        y = parts.train.y.double().numpy()
+        low, median, high = np.quantile(y, [0.25, 0.5, 0.75])
+        assert median == pytest.approx(0, abs=1e-5)
+        assert (high - low) / 2 == pytest.approx(1, abs=1e-4)
+    else:
+        assert set(parts.train.y.unique().tolist()) == {0.0, 1.0}
+
+
+def test_categories_become_columns_or_codes(data_dir):
+    table = load_table("compas_two_years", data_dir)
+    train = split_rows(len(table.y), seed=0).train
+    categories = table.x.select_dtypes("category")
+    assert len(categories.columns) > 0
+    codes = encode_columns(table, train, codes=True)
+    assert codes.shape[1] == table.x.shape[1]
+    columns = encode_columns(table, train)
+    levels = [len(categories[name].cat.categories) for name in categories]
+    expected = table.x.shape[1] - len(levels) + sum(1 if k == 2 else k for k in levels)
+    assert columns.shape[1] == expected
+
+
+def test_unknown_table_is_refused(data_dir):
+    with pytest.raises(ValueError, match=r"must be one of .* Got 'nothing' instead"):
+        load_table("nothing", data_dir)
+
+
+def test_higgs_study_fits_together(data_dir, tmp_path):
+    table = load_table("higgs", data_dir)
+    parts = make_parts(table, seed=0)
+    torch.set_num_threads(1)
+    strengths = (0.0, 1e-4, 1e-3, 1e-2, 1e-1, 1.0)
+
+    def fresh(variant, **changes):
+        plan = Plan(**{**SMALL.__dict__, **changes})
+        return fresh_grid(variant, table, parts, strengths=strengths, plan=plan, width=16)
+
+    cells = {
+        "p_fresh": fresh("P-Net"),
+        "s_fresh": fresh("S-Net"),
+        "s_without_wn": fresh("S-Net without WN"),
+        "p_warm": warm_grid("P-Net", table, parts, strengths=strengths[:2], plan=SMALL),
+        "s_fine": fresh("S-Net"),
+        "batch_0.25x": fresh("P-Net", batch_size=50),
+        "batch_5x": fresh("P-Net", batch_size=200),
+        "pruned": fresh("P-Net", prune=Pruning(3)),
+    }
+    assert cells["pruned"]["exact_sparsity"][0] >= 0
+    assert len(cells["pruned"]["live_widths"][0]) == 5
+    table_rows = rows(cells)
+    write_table(table_rows, tmp_path / "higgs.csv")
+    draw_curves(cells, tmp_path / "higgs.png")
+    written = (tmp_path / "higgs.csv").read_text()
+    assert "p_net_test_cross_entropy" in written
+    assert written.splitlines()[0] == "quantity,ours,paper"
+    assert (tmp_path / "higgs.png").stat().st_size > 10_000
+
+
+def test_replay_of_a_rule_follows_the_curves():
+    curves = [[float(abs(k - 3) + 1) for k in range(13)] for _ in range(60)]
+    cell = {
+        "task": "classification",
+        "steps": [50 * (k + 1) for k in range(60)],
+        "valid_curves": curves,
+        "valid_loss": curves[-1],
+    }
+    assert best(cell) == 3
+    assert replay(cell, [(0.1, 2), (0.5, 1)]) == 3
+    assert regret(cell, 3) == 0
+    assert regret(cell, 4) == pytest.approx(1.0)
