@@ -96,9 +96,9 @@ def penalty_share(rounds: int) -> dict[str, float]:
     generator = torch.Generator().manual_seed(1)
     shares = {}
     for label, name, depth in (("3 layers", "P-Net", 3), ("50 layers", "P-ResNet", 50)):
-        x = torch.randn(200, 24, generator=generator)
+        x = torch.randn(400, 24, generator=generator)
         net = make_net(name, 24, 1, depth=depth)
-        step = make_step(net, (x, torch.zeros(200, 1)), nn.MSELoss(), name)
+        step = make_step(net, (x, torch.zeros(400, 1)), nn.MSELoss(), name)
         cases = {"step": step, "penalty": lambda net=net: path_norm_penalty(net).backward()}
         seconds = interleaved(cases, rounds=rounds)
         shares[label] = seconds["penalty"] / seconds["step"]

@@ -41,7 +41,7 @@ PAPER = {
 }
 FINE = (5e-3, 7e-3, 1e-2, 1.4e-2, 2e-2, 3e-2)
 PLAN = Plan(evaluate_every=50, progress=False)
-NORMS = (None, 4.0, 8.0, 16.0)  # least norms of the rows when pruning begins
+NORMS = (None, 4.0, 8.0, 16.0)  # norms of the rows when pruning begins
 
 
 def grids(table: Table, parts: Parts) -> dict[str, Callable[[], Cell]]:
@@ -65,8 +65,8 @@ def at_strength(table: Table, parts: Parts, strength: float) -> dict[str, Callab
         "prune_from_start": partial(fresh, plan=replace(PLAN, prune=Pruning(PLAN.steps))),
     }
     for norm in NORMS:
-        name = "pruned" if norm is None else f"pruned_min_norm_{norm:g}"
-        cells[name] = partial(fresh, plan=replace(PLAN, prune=Pruning(1000, min_row_norm=norm)))
+        name = "pruned" if norm is None else f"pruned_norm_{norm:g}"
+        cells[name] = partial(fresh, plan=replace(PLAN, prune=Pruning(1000, row_norm=norm)))
     return cells
 
 

@@ -1,4 +1,7 @@
-"""A run that can be killed: python interrupted.py CHECKPOINT FINAL. Used by test_checkpoint.py."""
+"""A run that can be killed and says each step; used by test_checkpoint.py.
+
+python interrupted.py CHECKPOINT FINAL
+"""
 
 import sys
 
@@ -6,7 +9,12 @@ import torch
 from safetensors.torch import save_file
 
 from psilonnet.nn import PSiLONNet, path_norm_penalty
-from psilonnet.training import Checkpoints, Halving, Plan, Pruning, Rows, Run
+from psilonnet.training import Callback, Checkpoints, Halving, Plan, Pruning, Rows, Run
+
+
+class Tell(Callback):
+    def on_step(self, run: Run) -> None:
+        print(run.step, flush=True)
 
 
 def make_run(callbacks: list) -> Run:
@@ -18,7 +26,7 @@ def make_run(callbacks: list) -> Run:
         steps=240,
         batch_size=40,
         evaluate_every=30,
-        prune=Pruning(80, min_row_norm=5.0),
+        prune=Pruning(80, row_norm=5.0),
         progress=False,
     )
     return Run(
@@ -35,7 +43,7 @@ def make_run(callbacks: list) -> Run:
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    run = make_run([Checkpoints(sys.argv[1], every=7)])
+    run = make_run([Tell(), Checkpoints(sys.argv[1], every=7)])
     run.train()
     tensors = {k: v.contiguous() for k, v in run.net.state_dict().items()}
     save_file({**tensors, "valid_loss": run.history.valid_loss}, sys.argv[2])

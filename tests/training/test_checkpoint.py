@@ -16,28 +16,31 @@ SCRIPT = Path(__file__).with_name("interrupted.py")
 
 
 def start(checkpoint, final):
-    return subprocess.Popen([sys.executable, str(SCRIPT), str(checkpoint), str(final)])
+    command = [sys.executable, str(SCRIPT), str(checkpoint), str(final)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+
+
+def kill_after(process, steps, delay):
+    """Kill a run some steps after its start, in the midst of whatever it is doing then."""
+    for _ in zip(range(steps), process.stdout, strict=False):
+        pass
+    time.sleep(delay)
+    process.send_signal(signal.SIGKILL)
+    process.stdout.close()
+    assert process.wait() == -signal.SIGKILL
 
 
 def test_run_killed_at_random_moments_ends_bit_identical(tmp_path):
     undisturbed, disturbed = tmp_path / "undisturbed", tmp_path / "disturbed"
-    begin = time.monotonic()
-    assert start(tmp_path / "a", undisturbed).wait() == 0
-    whole = time.monotonic() - begin
+    with start(tmp_path / "a", undisturbed) as whole:
+        assert len(whole.stdout.readlines()) == 240
     dice = random.Random(0)
-    kills = 0
-    while kills < 20:
+    for _ in range(20):
         process = start(tmp_path / "b", disturbed)
-        # Starting Python and torch takes most of the time; aim at the part after it.
-        time.sleep(whole * dice.uniform(0.5, 0.98))
-        if process.poll() is None:
-            process.send_signal(signal.SIGKILL)
-            kills += 1
-        elif kills < 20:
-            disturbed.unlink()
-            (tmp_path / "b").unlink()  # it got through: begin again
-        process.wait()
-    assert start(tmp_path / "b", disturbed).wait() == 0
+        kill_after(process, dice.randint(1, 16), dice.uniform(0, 0.02))
+    assert not disturbed.exists()
+    with start(tmp_path / "b", disturbed) as last:
+        assert 0 < len(last.stdout.readlines()) < 240
     expected, actual = load_file(undisturbed), load_file(disturbed)
     assert expected.keys() == actual.keys()
     for name, tensor in expected.items():

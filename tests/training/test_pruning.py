@@ -4,7 +4,7 @@ import torch
 from psilonnet.functional import row_norm
 from psilonnet.nn import make_net, path_norm_penalty
 from psilonnet.training import Plan, Pruning, Rows, Run, live_widths
-from psilonnet.training.pruning import lengthen_rows_
+from psilonnet.training.pruning import rescale_rows_
 
 
 def test_mix_rises_linearly_over_the_last_steps_to_one():
@@ -46,7 +46,7 @@ class NormsAreKept:
 def test_pruning_ends_in_exact_zeros_with_norms_kept_at_every_step(variant, norm, generator):
     net = make_net(variant, 6, 1, width=32, depth=3, members=(2,), generator=generator)
     check = NormsAreKept()
-    plan = Plan(steps=60, batch_size=50, prune=Pruning(20, min_row_norm=norm), progress=False)
+    plan = Plan(steps=60, batch_size=50, prune=Pruning(20, row_norm=norm), progress=False)
     run = Run(
         net,
         problem(generator),
@@ -65,14 +65,14 @@ def test_pruning_ends_in_exact_zeros_with_norms_kept_at_every_step(variant, norm
         assert (run.net.exact_sparsity() > 0.5).all()
 
 
-def test_lengthened_rows_give_the_same_weights_and_scaled_moments(generator):
+def test_rescaled_rows_give_the_same_weights_and_scaled_moments(generator):
     net = make_net("P-Net", 6, 1, width=8, depth=2, members=(2,), generator=generator)
     optimizer = torch.optim.Adam(net.parameters(), lr=1e-2, fused=True)
     x = torch.randn(20, 6, generator=generator)
     net(x).square().sum().backward()
     optimizer.step()
     weights = [w.detach().clone() for w in net.weights()]
-    lengthen_rows_(net, 50.0, optimizer)
+    rescale_rows_(net, 50.0, optimizer)
     for before, after in zip(weights, net.weights(), strict=True):
         torch.testing.assert_close(before, after)
     # The moments are those of the gradient at the new scale.

@@ -188,15 +188,20 @@ class _Weight(Function):
 
 
 class _Linear(Function):
-    """``y = z g / n + b`` with ``z = V x``, and z and n, which the backward pass uses again."""
+    """``y = z s + b`` with ``z = V x`` and ``s = g / n``; z, s and n are for the backward pass.
+
+    Small operations cost much where a matrix product has just emptied the caches, so each is
+    done once.
+    """
 
     @staticmethod
     def forward(
         x: Tensor, v: Tensor, g: Tensor, bias: Tensor, order: int
-    ) -> tuple[Tensor, Tensor, Tensor]:
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         n = _norm(v, order)
+        s = g / n
         z = linear(x, v, None)
-        return torch.addcmul(bias.unsqueeze(-2), z, (g / n).unsqueeze(-2)), z, n
+        return torch.addcmul(_across_rows(bias), z, _across_rows(s)), z, s, n
 
     @staticmethod
     def setup_context(
@@ -208,29 +213,18 @@ class _Linear(Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor | None) -> tuple[Tensor | None, ...]:
-        x, v, g, z, n = ctx.saved_tensors
-        grad_y, grad_z, grad_n = gradients
-        if grad_y is None:  # in a second derivative only
-            grad_y = torch.zeros_like(z)
-        scale = g / n
-        dot = (grad_y * z).sum(dim=-2) / n  # (..., out)
-        grad_product = grad_y * scale.unsqueeze(-2)
-        along_norm = -dot * scale
-        if grad_z is not None:
-            grad_product = grad_product + grad_z
-        if grad_n is not None:
-            along_norm = along_norm + grad_n
-        flat = v.flatten(-2)
-        grad_x = grad_product @ flat if ctx.needs_input_grad[0] else None
-        if torch.is_grad_enabled():  # torch.func or a second derivative: nothing in place
-            grad_v = (grad_product.mT @ x).reshape(v.shape)
-            normal = norm_gradient(v, order=ctx.order)
-            grad_v = grad_v + normal * along_norm[..., None, None]
-        else:
-            grad_v = _gradient(v, along_norm, n, ctx.order)
-            accumulate = torch.Tensor.addmm_ if v.dim() == 3 else torch.Tensor.baddbmm_
-            accumulate(grad_v.view(flat.shape), grad_product.mT, x)
-        return grad_x, grad_v, sum_to(dot, g), grad_y.sum(dim=-2), None
+        x, v, g, z, s, n = ctx.saved_tensors
+        grad_y = gradients[0]
+        if torch.is_grad_enabled() or grad_y is None:
+            return _pure_backward(ctx, gradients)
+        grad_z = grad_y * _across_rows(s)
+        grad_g = (grad_y * z).sum(dim=-2) / n  # of each row
+        grad_x = grad_z @ v.flatten(-2) if ctx.needs_input_grad[0] else None
+        # The part along the norm is the buffer in which the product accumulates.
+        grad_v = _gradient(v, grad_g * s.neg(), n, ctx.order)
+        accumulate = torch.Tensor.addmm_ if v.dim() == 3 else torch.Tensor.baddbmm_
+        accumulate(grad_v.flatten(-2), grad_z.mT, x)
+        return grad_x, grad_v, sum_to(grad_g, g), grad_y.sum(dim=-2), None
 
     @staticmethod
     def vmap(
@@ -238,7 +232,28 @@ class _Linear(Function):
     ) -> tuple[tuple[Tensor, ...], tuple[int, ...]]:
         *tensors, order = inputs
         tensors = _batched(info, in_dims, tensors)
-        return _Linear.apply(*tensors, order), (0, 0, 0)  # type: ignore[no-untyped-call]
+        return _Linear.apply(*tensors, order), (0, 0, 0, 0)  # type: ignore[no-untyped-call]
+
+
+def _pure_backward(ctx: Any, gradients: tuple[Tensor | None, ...]) -> tuple[Tensor | None, ...]:
+    """Return the gradients of ``_Linear`` by differentiable operations: nothing in place."""
+    x, v, g, z, _, n = ctx.saved_tensors
+    grad_y, grad_z, grad_s, grad_n = (
+        torch.zeros_like(like) if gradient is None else gradient
+        for gradient, like in zip(gradients, (z, z, n, n), strict=True)
+    )
+    s = g / n
+    grad_s = grad_s + (grad_y * z).sum(dim=-2)
+    grad_z = grad_z + grad_y * _across_rows(s)
+    grad_n = grad_n - grad_s * s / n
+    grad_v = (grad_z.mT @ x).reshape(v.shape)
+    grad_v = grad_v + norm_gradient(v, order=ctx.order) * grad_n[..., None, None]
+    return grad_z @ v.flatten(-2), grad_v, sum_to(grad_s / n, g), grad_y.sum(dim=-2), None
+
+
+def _across_rows(per_output: Tensor) -> Tensor:
+    """Give a tensor with one number per output an axis for the rows of a batch."""
+    return per_output if per_output.dim() == 1 else per_output.unsqueeze(-2)
 
 
 def sum_to(rows: Tensor, g: Tensor) -> Tensor:

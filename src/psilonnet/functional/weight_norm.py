@@ -6,6 +6,7 @@ over i. With one piece it is the plain norm.
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from psilonnet.functional.pieces import largest_piece
 from psilonnet.functional.projection import projected_weight
@@ -45,7 +46,7 @@ def divisor(norm: Tensor) -> Tensor:
     Rows so small that their reciprocal would overflow count as zero.
     """
     numbers = torch.finfo(norm.dtype)
-    return torch.where(norm < numbers.tiny / numbers.eps, 1, norm)
+    return functional.threshold(norm, numbers.tiny / numbers.eps, 1.0)  # in one operation
 
 
 def normalized_weight(v: Tensor, g: Tensor, *, order: int = 1) -> Tensor:

@@ -16,7 +16,7 @@ from psilonnet.training.losses import get_loss
 from psilonnet.training.plan import Plan
 from psilonnet.training.population import check_memory, members_of, take_members, take_moments
 from psilonnet.training.projected import project_directions_
-from psilonnet.training.pruning import lengthen_rows_, row_norms
+from psilonnet.training.pruning import rescale_rows_, row_norms
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -137,8 +137,8 @@ class Run:
 
     def _prune(self, prune: Pruning) -> None:
         if self.step == prune.begins_at(self.plan.steps):
-            if prune.min_row_norm is not None:
-                lengthen_rows_(self.net, prune.min_row_norm, self.optimizer)
+            if prune.row_norm is not None:
+                rescale_rows_(self.net, prune.row_norm, self.optimizer)
             self.history.row_norms = [float(norms.mean()) for norms in row_norms(self.net)]
         mix = prune.mix_at(self.step, self.plan.steps)
         if mix > 0:

@@ -28,13 +28,13 @@ class Pruning:
     ----------
     steps : int
         The length of the stage at the end of training.
-    min_row_norm : float, optional
-        Raise every shorter row of every direction to this norm when the stage begins. The
-        larger, the sparser. By default rows stay as training left them, as in the paper.
+    row_norm : float, optional
+        Bring every row of every direction to this norm when the stage begins. The larger, the
+        sparser. By default rows stay as training left them, as in the paper.
     """
 
     steps: int = 1000
-    min_row_norm: float | None = None
+    row_norm: float | None = None
 
     def mix_at(self, step: int, total: int) -> float:
         """Return the share of the projection at a step: from 0 before the stage to 1 at its end.
@@ -50,11 +50,10 @@ class Pruning:
 
 
 @torch.no_grad()
-def lengthen_rows_(net: Network, norm: float, optimizer: torch.optim.Adam) -> None:
-    """Raise the rows of all directions to a norm; moments follow, so that Adam sees no break."""
+def rescale_rows_(net: Network, norm: float, optimizer: torch.optim.Adam) -> None:
+    """Give all rows of all directions one norm; moments follow, so that Adam sees no break."""
     for layer in net.layers:
-        current = row_norm(layer.direction).clamp(min=1e-30)
-        factor = (norm / current).clamp(min=1)[..., None, None]
+        factor = (norm / row_norm(layer.direction).clamp(min=1e-30))[..., None, None]
         layer.direction.mul_(factor)
         state = optimizer.state.get(layer.direction)
         if state:
