@@ -42,8 +42,8 @@ def one_cycle(
 
     Examples
     --------
-    >>> one_cycle(0.0), one_cycle(0.2), one_cycle(1.0)
-    (0.0001, 0.02, 1e-05)
+    >>> [round(one_cycle(fraction), 6) for fraction in (0.0, 0.2, 1.0)]
+    [0.0001, 0.02, 1e-05]
     """
     if fraction < peak:
         return _cosine(start, high, fraction / peak)
