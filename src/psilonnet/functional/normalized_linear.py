@@ -59,16 +59,16 @@ def normalized_linear(
         return linear(x, normalized_weight(v, g, order=order), bias)
     if bias is None:
         bias = v.new_zeros(v.shape[:-2])
-    members = v.shape[:-3]
-    if members and x.dim() > 2:
-        flat = prod(members)
+    members, flat = v.shape[:-3], prod(v.shape[:-3])
+    if flat > 1 and x.dim() > 2:
         x = x.expand(*members, *x.shape[-2:]).reshape(flat, *x.shape[-2:])
         y = _fused(x, v.flatten(0, -4), g.reshape(flat, -1), bias.reshape(flat, -1), order)
         return y.reshape(*members, *y.shape[-2:])
     if members:  # the same rows for all members: their outputs are outputs of one map
-        lengths = g.expand(bias.shape).flatten()
-        y = _fused(x, v.flatten(0, -3), lengths, bias.flatten(), order)
-        return y.reshape(len(x), *bias.shape).movedim(0, -2)
+        rows = x.reshape(-1, x.shape[-1])
+        lengths = g.flatten() if flat == 1 else g.expand(bias.shape).flatten()
+        y = _fused(rows, v.flatten(0, -3), lengths, bias.flatten(), order)
+        return y.reshape(len(rows), *bias.shape).movedim(0, -2)
     y = _fused(x.reshape(-1, x.shape[-1]), v, g, bias, order)
     return y.reshape(*x.shape[:-1], y.shape[-1])
 

@@ -50,9 +50,8 @@ def save_checkpoint(run: Run, path: str | os.PathLike[str]) -> None:
                 tensors[f"adam.{moment}.{name}"] = run.optimizer.state[parameter][moment]
     history = run.history
     tensors |= {f"history.{name}": getattr(history, name) for name in COLUMNS}
-    tensors["running_loss"] = run.running_loss
-    if run.first_loss is not None:
-        tensors["first_loss"] = run.first_loss
+    tensors["running_loss"] = torch.tensor(run.running_loss, dtype=torch.float64)
+    tensors["first_loss"] = torch.tensor(run.first_loss, dtype=torch.float64)
     facts = {
         "fingerprint": _fingerprint(run),
         "step": run.step,
@@ -99,8 +98,8 @@ def load_checkpoint(run: Run, path: str | os.PathLike[str]) -> None:
                 "step": torch.tensor(float(run.step)),
                 **{k: v.clone() for k, v in moments.items()},
             }
-    run.running_loss = tensors["running_loss"].clone()
-    run.first_loss = tensors.get("first_loss")
+    run.running_loss = tensors["running_loss"].tolist()
+    run.first_loss = tensors["first_loss"].tolist()
     recorded = facts["history"]
     history = run.history
     history.step, history.learning_rate = recorded["step"], recorded["learning_rate"]

@@ -60,11 +60,11 @@ class History:
     diverged: list[Divergence] = field(default_factory=list)
     row_norms: list[float] = field(default_factory=list)
 
-    def add(self, members: list[int], **columns: Tensor) -> None:
+    def add(self, members: list[int], **columns: list[float]) -> None:
         """Append one evaluation of the members still in training."""
         for name in COLUMNS:
             line = [math.nan] * self.members
-            for member, value in zip(members, columns[name].tolist(), strict=True):
+            for member, value in zip(members, columns[name], strict=True):
                 line[member] = value
             self.lines[name].append(line)
 

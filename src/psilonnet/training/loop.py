@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
@@ -83,8 +84,9 @@ class Run:
         self.optimizer = torch.optim.Adam(net.parameters(), fused=True)
         self.step = 0
         self.history = History(len(self.members))
-        self.running_loss = torch.zeros(len(self.members), dtype=dtype, device=self.device)
-        self.first_loss: Tensor | None = None
+        self._ones = torch.ones_like(self.reg_strength)
+        self.running_loss = [0.0] * len(self.members)  # since the last evaluation
+        self.first_loss: list[float] = []
         self._closed_form = has_closed_form(net)
 
     def train(self) -> Network:
@@ -123,13 +125,15 @@ class Run:
         with nullcontext() if self._closed_form else shared_weights(self.net):
             losses = self._losses(batch)
             penalties = self.penalty(self.net)
-            torch.autograd.backward((losses + self.reg_strength * penalties).sum())
+            # The gradient of sum(losses + reg_strength * penalties), without computing that sum.
+            torch.autograd.backward((losses, penalties), (self._ones, self.reg_strength))
         self.optimizer.step()
         if plan.projected:
             project_directions_(self.net)
         self.step += 1
-        self.running_loss += losses.detach()
-        self._drop_diverged(losses.detach(), penalties.detach())
+        values = losses.tolist()
+        self.running_loss = [a + b for a, b in zip(self.running_loss, values, strict=True)]
+        self._drop_diverged(values, penalties)
 
     def _losses(self, batch: Batch) -> Tensor:
         losses = self.loss(self.net(batch.x), batch.y)  # (members, rows)
@@ -151,14 +155,15 @@ class Run:
         history.step.append(self.step)
         history.learning_rate.append(plan.schedule((self.step - 1) / max(1, plan.steps - 1)))
         history.prune_mix.append(float(self.net.layers[0].prune_mix))
-        valid = self.valid_rows
+        nothing = [math.nan] * len(self.members)
+        valid = nothing if self.valid_rows is None else self.mean_loss(self.valid_rows).tolist()
         history.add(
             self.members,
-            train_loss=self.running_loss / since,
-            valid_loss=self.running_loss * torch.nan if valid is None else self.mean_loss(valid),
-            penalty=self.penalty(self.net),
+            train_loss=[loss / since for loss in self.running_loss],
+            valid_loss=valid,
+            penalty=self.penalty(self.net).tolist(),
         )
-        self.running_loss.zero_()
+        self.running_loss = [0.0] * len(self.members)
 
     @torch.no_grad()
     def mean_loss(self, rows: Rows) -> Tensor:
@@ -172,19 +177,20 @@ class Run:
                 total += self._losses(rows.at(part)) * len(part)
         return total / rows.count
 
-    def _drop_diverged(self, losses: Tensor, penalties: Tensor) -> None:
-        if self.first_loss is None:
-            self.first_loss = losses.abs()
-        fine = losses.abs() <= HOPELESS * (1 + self.first_loss)  # False for NaN
-        if bool(fine.all()):
+    def _drop_diverged(self, losses: list[float], penalties: Tensor) -> None:
+        self.first_loss = self.first_loss or [abs(loss) for loss in losses]
+        pairs = zip(losses, self.first_loss, strict=True)
+        fine = [abs(loss) <= HOPELESS * (1 + first) for loss, first in pairs]  # False for NaN
+        if all(fine):
             return
-        for position in (~fine).nonzero().flatten().tolist():
-            loss, penalty = float(losses[position]), float(penalties[position])
-            lost = Divergence(self.members[position], self.step, loss, penalty)
-            self.history.diverged.append(lost)
-        if not bool(fine.any()):
+        for position, is_fine in enumerate(fine):
+            if not is_fine:
+                member, penalty = self.members[position], float(penalties.detach()[position])
+                lost = Divergence(member, self.step, losses[position], penalty)
+                self.history.diverged.append(lost)
+        if not any(fine):
             raise DivergedError(self.history.diverged)
-        self.drop(keep=fine.nonzero().flatten())
+        self.drop(keep=torch.tensor(fine).nonzero().flatten())
 
     def drop(self, keep: Tensor) -> None:
         """Go on with some of the members only; the state of the optimiser goes with them."""
@@ -192,10 +198,9 @@ class Run:
         self.optimizer = take_moments(self.optimizer, net, keep)
         self.net = net
         self.members = [self.members[k] for k in keep.tolist()]
-        self.reg_strength = self.reg_strength[keep]
-        self.running_loss = self.running_loss[keep]
-        if self.first_loss is not None:
-            self.first_loss = self.first_loss[keep]
+        self.reg_strength, self._ones = self.reg_strength[keep], self._ones[keep]
+        self.running_loss = [self.running_loss[k] for k in keep.tolist()]
+        self.first_loss = [self.first_loss[k] for k in keep.tolist() if self.first_loss]
         self.train_rows = self.train_rows.take(keep)
         if self.valid_rows is not None:
             self.valid_rows = self.valid_rows.take(keep)
