@@ -13,7 +13,7 @@ import torch
 
 from benchmarks.timing import interleaved, print_figures
 from psilonnet.nn import make_net, path_norm_penalty
-from psilonnet.training import HALVING_RUNGS, Plan, Rows, Run, halving_cost
+from psilonnet.training import Plan, Rows, Run, narrowing_cost
 
 ROWS = 2000
 
@@ -75,8 +75,8 @@ def main() -> None:
             ratios[width, m] = seconds[str(m)] / m / seconds["plain"]
         print(f"{width:<8}" + "".join(f"{ratios[width, m]:<10.2f}" for m in counts))
 
-    cost = halving_cost(13, HALVING_RUNGS)
-    print(f"\n13 strengths, in fits of one network: fresh 13, warm 13, with dropping {cost:.2f}")
+    cost = narrowing_cost(13)
+    print(f"\n13 strengths, in fits of one network: fresh 13, warm 13, narrowed {cost:.2f}")
     demanded = [r for (w, m), r in ratios.items() if m == 1 or (m >= 4 and w >= 128)]
     print_figures(
         {

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from experiments.cells import cached, experiment_arguments
 from experiments.data import EIGHT, load_table, make_parts, reported_loss
 from experiments.grid import STRENGTHS, best, fresh_grid
-from psilonnet.training import HALVING_RUNGS, Plan, halving_cost
+from psilonnet.training import NARROWING, Plan, narrow, narrowing_cost
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -49,7 +49,8 @@ def replay(cell: Cell, rungs: Sequence[tuple[float, int]]) -> int:
             for step, curve in zip(cell["steps"], cell["valid_curves"], strict=True)
             if step >= fraction * PLAN.steps
         )
-        alive = sorted(alive, key=line.__getitem__)[:kept]
+        positions = narrow([STRENGTHS[k] for k in alive], [line[k] for k in alive], kept)
+        alive = [alive[k] for k in positions]
     return min(alive, key=cell["valid_loss"].__getitem__)
 
 
@@ -66,7 +67,7 @@ def main() -> None:
     cells = {name: full_grid(name, arguments) for name in names}
     if arguments.only:
         return
-    cost = halving_cost(len(STRENGTHS), HALVING_RUNGS)
+    cost = narrowing_cost(len(STRENGTHS))
     arguments.results.mkdir(parents=True, exist_ok=True)
     regrets = []
     with (arguments.results / "halving.csv").open("w", newline="") as file:
@@ -75,10 +76,10 @@ def main() -> None:
         writer.writerow([*header, "choice", "valid_loss", "test_loss", "regret", "cost_in_fits"])
         for name, cell in cells.items():
             line: list[object] = [name]
-            for k in (best(cell), replay(cell, HALVING_RUNGS)):
+            for k in (best(cell), replay(cell, NARROWING)):
                 losses = (cell["valid_loss"][k], cell["test_loss"][k])
                 line += [STRENGTHS[k], *(f"{reported_loss(cell['task'], v):.5f}" for v in losses)]
-            regrets.append(regret(cell, replay(cell, HALVING_RUNGS)))
+            regrets.append(regret(cell, replay(cell, NARROWING)))
             writer.writerow([*line, f"{regrets[-1]:.5f}", f"{cost:.3f}"])
             print(*line, f"{100 * regrets[-1]:.2f} %")
     figures = {

@@ -9,7 +9,7 @@ import torch
 from safetensors.torch import save_file
 
 from psilonnet.nn import PSiLONNet, path_norm_penalty
-from psilonnet.training import Callback, Checkpoints, Halving, Plan, Pruning, Rows, Run
+from psilonnet.training import Callback, Checkpoints, Narrowing, Plan, Pruning, Rows, Run
 
 
 class Tell(Callback):
@@ -37,7 +37,7 @@ def make_run(callbacks: list) -> Run:
         penalty=path_norm_penalty,
         reg_strength=torch.tensor([1e-4, 1e-3, 1e-2, 1e-1]),
         plan=plan,
-        callbacks=[Halving([(0.5, 2)]), *callbacks],
+        callbacks=[Narrowing([(0.5, 2)]), *callbacks],
     )
 
 

@@ -10,10 +10,11 @@ from psilonnet.nn import VARIANTS, make_net, path_norm_penalty
 from psilonnet.training import (
     Callback,
     DivergedError,
-    Halving,
+    Narrowing,
     Plan,
     Rows,
     Run,
+    narrow,
     one_cycle,
     repeat_member,
     stack_members,
@@ -194,15 +195,24 @@ def test_dropping_members_does_not_disturb_the_others():
     assert run.history.last("valid_loss").isfinite().all()
 
 
-def test_halving_keeps_the_best_at_each_rung():
-    strengths = torch.tensor([1e-3, 10.0, 1e-2, 100.0])
+def test_narrowing_keeps_the_best_and_its_stronger_neighbours():
+    strengths = torch.tensor([1e-3, 10.0, 1e-2, 100.0, 1e-4])
     run = run_of(
-        small_net(count=4), strengths=strengths, callbacks=[Halving([(0.25, 3), (0.5, 1)])]
+        small_net(count=5), strengths=strengths, callbacks=[Narrowing([(0.25, 3), (0.5, 1)])]
     )
     run.train()
-    alive = run.history.valid_loss.isfinite().sum(dim=-1).tolist()
-    assert alive == [4, 3, 1, 1]
-    assert run.members[0] in (0, 2)
+    lines = run.history.valid_loss
+    assert lines.isfinite().sum(dim=-1).tolist() == [5, 3, 1, 1]
+    order = [4, 0, 2, 1, 3]  # members by strength
+    best = order.index(int(lines[0].argmin()))
+    first = min(best, 2)
+    assert set(lines[1].isfinite().nonzero().flatten().tolist()) == set(order[first : first + 3])
+
+
+def test_narrowing_fills_up_at_the_strong_end():
+    assert narrow([1.0, 2.0, 3.0], [3.0, 2.0, 1.0], 2) == [1, 2]
+    assert narrow([3.0, 2.0, 1.0], [1.0, 2.0, float("nan")], 2) == [0, 1]
+    assert narrow([1.0, 2.0], [1.0, 2.0], 5) == [0, 1]
 
 
 def test_diverging_member_is_reported_and_dropped_without_harm():

@@ -1,7 +1,14 @@
 """Training of many networks of one shape as one tensor program."""
 
 from psilonnet.training.batches import Batch, Rows, batch_at
-from psilonnet.training.callbacks import HALVING_RUNGS, Callback, Halving, ProgressBar, halving_cost
+from psilonnet.training.callbacks import (
+    NARROWING,
+    Callback,
+    Narrowing,
+    ProgressBar,
+    narrow,
+    narrowing_cost,
+)
 from psilonnet.training.checkpoint import Checkpoints, load_checkpoint, save_checkpoint
 from psilonnet.training.history import DivergedError, Divergence, History
 from psilonnet.training.loop import Run
@@ -20,15 +27,15 @@ from psilonnet.training.pruning import Pruning, live_widths
 from psilonnet.training.schedules import one_cycle, trapezoid, trapezoid_of
 
 __all__ = [
-    "HALVING_RUNGS",
     "LOSSES",
+    "NARROWING",
     "Batch",
     "Callback",
     "Checkpoints",
     "DivergedError",
     "Divergence",
-    "Halving",
     "History",
+    "Narrowing",
     "Plan",
     "PopulationTooLargeError",
     "ProgressBar",
@@ -37,11 +44,12 @@ __all__ = [
     "Run",
     "batch_at",
     "get_loss",
-    "halving_cost",
     "live_widths",
     "load_checkpoint",
     "members_of",
     "memory_needed",
+    "narrow",
+    "narrowing_cost",
     "one_cycle",
     "project_directions_",
     "repeat_member",

@@ -53,16 +53,16 @@ class ProgressBar(Callback):
         self._bar.close()
 
 
-# Chosen on the curves of the full grids; see experiments/halving.py.
-HALVING_RUNGS = ((0.1, 7), (0.2, 5), (0.3, 3), (0.6, 2))
+# (fraction of training, members kept); chosen on the curves of experiments/halving.py.
+NARROWING = ((0.05, 8), (0.3, 3), (0.5, 2))
 
 
-def halving_cost(members: int, rungs: Sequence[tuple[float, int]]) -> float:
-    """Return the cost of a population with dropping, in trainings of one member.
+def narrowing_cost(members: int, rungs: Sequence[tuple[float, int]] = NARROWING) -> float:
+    """Return the cost of a grid that is narrowed on the way, in trainings of one member.
 
     Examples
     --------
-    >>> halving_cost(4, [(0.5, 1)])
+    >>> narrowing_cost(4, [(0.5, 1)])
     2.5
     """
     cost, alive, before = 0.0, members, 0.0
@@ -72,23 +72,43 @@ def halving_cost(members: int, rungs: Sequence[tuple[float, int]]) -> float:
     return cost + alive * (1 - before)
 
 
-class Halving(Callback):
-    """Successive halving: at given fractions of training keep only the most promising members.
+def narrow(strengths: Sequence[float], losses: Sequence[float], kept: int) -> list[int]:
+    """Return the positions of the best strength so far and of its stronger neighbours.
+
+    Training goes on to overfit, so the best strength only moves up: what is weaker than the
+    best so far has had its time. At the strong end weaker neighbours fill up.
+
+    Examples
+    --------
+    >>> narrow([1e-3, 1e-2, 1e-1, 1.0], [0.7, 0.5, 0.6, 0.9], 2)
+    [1, 2]
+    """
+    order = sorted(range(len(strengths)), key=strengths.__getitem__)
+    ranked = [losses[k] if losses[k] == losses[k] else float("inf") for k in order]
+    best = ranked.index(min(ranked))
+    first = max(0, min(best, len(order) - kept))
+    return sorted(order[first : first + kept])
+
+
+class Narrowing(Callback):
+    """Narrow a grid of strengths on the way: at given fractions of training keep fewer members.
+
+    Kept are the strength with the least validation loss so far and its stronger neighbours.
 
     Parameters
     ----------
     rungs : sequence of (fraction of training, members kept)
-        Members are ranked by validation loss at the first evaluation at or after the fraction.
+        Applied at the first evaluation at or after the fraction.
     """
 
-    def __init__(self, rungs: Sequence[tuple[float, int]] = HALVING_RUNGS) -> None:
+    def __init__(self, rungs: Sequence[tuple[float, int]] = NARROWING) -> None:
         self.rungs = tuple(rungs)
 
     def on_evaluation(self, run: Run) -> None:
-        """Drop the members that are not among the best."""
+        """Drop the members that are out of the running."""
         previous = run.history.step[-2] if len(run.history.step) > 1 else 0
         for fraction, kept in self.rungs:
-            at = fraction * run.plan.steps
-            if previous < at <= run.step and kept < len(run.members):
-                loss = run.history.valid_loss[-1][run.members].nan_to_num(torch.inf)
-                run.drop(keep=loss.argsort()[:kept].sort().values)
+            if previous < fraction * run.plan.steps <= run.step and kept < len(run.members):
+                line = run.history.lines["valid_loss"][-1]
+                losses = [line[member] for member in run.members]
+                run.drop(keep=torch.tensor(narrow(run.reg_strength.tolist(), losses, kept)))
