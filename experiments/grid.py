@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import count
 from time import perf_counter
 from typing import TYPE_CHECKING
 
 import torch
 
 from psilonnet.nn import VARIANTS, make_net
-from psilonnet.training import Plan, Run, live_widths, repeat_member, stack_members, take_members
+from psilonnet.training import Plan, Run, live_widths, repeat_member, take_members, warm_path
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -95,15 +96,17 @@ def warm_grid(
 ) -> Cell:
     """Train strength after strength, each from the last one's weights (the author's code)."""
     plan = Plan() if plan is None else plan
-    net = start_net(variant, parts, seed=plan.seed)
+    seeds = count(plan.seed)
+
+    def run_at(net: Network, strength: float) -> Run:
+        own = replace(plan, seed=next(seeds))  # other batches at every strength
+        return make_run(net, variant, table, parts, [strength], own)
+
     cells = []
-    for k, strength in enumerate(sorted(strengths)):
-        begin = perf_counter()
-        own = replace(plan, seed=plan.seed + k)  # other batches at every strength
-        run = make_run(stack_members([net]), variant, table, parts, [strength], own)
-        run.train()
+    begin = perf_counter()
+    for strength, run in warm_path(start_net(variant, parts, seed=plan.seed), strengths, run_at):
         cells.append(describe(run, parts, [strength], perf_counter() - begin))
-        net = take_members(run.net, 0)
+        begin = perf_counter()
     joined: Cell = {
         name: [value for cell in cells for value in cell[name]]
         for name in ("strengths", "valid_loss", "test_loss", "penalty", "near_sparsity")

@@ -19,6 +19,7 @@ from psilonnet.training import (
     repeat_member,
     stack_members,
     take_members,
+    warm_path,
 )
 
 
@@ -278,3 +279,19 @@ def test_matmul_precision_is_set_for_the_run_only():
 def test_plan_refuses_nonsense():
     with pytest.raises(ValueError, match=r"'batch_size' of a Plan must be at least 1. Got 0"):
         Plan(batch_size=0)
+
+
+def test_warm_path_starts_each_strength_from_the_weights_before():
+    starts = []
+
+    def make_run(net, strength):
+        starts.append((strength, copy.deepcopy(net)))
+        return run_of(net, strengths=strength, steps=20)
+
+    start = take_members(small_net(count=1), 0)
+    runs = list(warm_path(start, [1e-1, 1e-3, 1e-2], make_run))
+    assert [strength for strength, _ in runs] == [1e-3, 1e-2, 1e-1]
+    assert starts[0][1].layers[0].direction[0].equal(start.layers[0].direction)
+    for (_, before), (_, after) in zip(runs, starts[1:], strict=False):
+        for a, b in zip(before.net.parameters(), after.parameters(), strict=True):
+            assert a.equal(b)

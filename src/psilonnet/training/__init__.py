@@ -13,6 +13,7 @@ from psilonnet.training.checkpoint import Checkpoints, load_checkpoint, save_che
 from psilonnet.training.history import DivergedError, Divergence, History
 from psilonnet.training.loop import Run
 from psilonnet.training.losses import LOSSES, get_loss
+from psilonnet.training.path import warm_path
 from psilonnet.training.plan import Plan
 from psilonnet.training.population import (
     PopulationTooLargeError,
@@ -58,4 +59,5 @@ __all__ = [
     "take_members",
     "trapezoid",
     "trapezoid_of",
+    "warm_path",
 ]
