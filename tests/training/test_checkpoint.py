@@ -15,9 +15,9 @@ from training.interrupted import make_run
 SCRIPT = Path(__file__).with_name("interrupted.py")
 
 
-def start(checkpoint, final):
+def start(checkpoint, final, **pipes):
     command = [sys.executable, str(SCRIPT), str(checkpoint), str(final)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, **pipes)
 
 
 def kill_after(process, steps, delay):
@@ -43,6 +43,25 @@ def test_run_killed_at_random_moments_ends_bit_identical(tmp_path):
         assert 0 < len(last.stdout.readlines()) < 240
     expected, actual = load_file(undisturbed), load_file(disturbed)
     assert expected.keys() == actual.keys()
+    for name, tensor in expected.items():
+        torch.testing.assert_close(actual[name], tensor, rtol=0, atol=0, equal_nan=True)
+
+
+def test_ctrl_c_stops_between_two_steps_and_loses_nothing(tmp_path):
+    with start(tmp_path / "a", tmp_path / "undisturbed") as whole:
+        whole.communicate()
+    with start(tmp_path / "b", tmp_path / "final", stderr=subprocess.PIPE) as process:
+        for _ in zip(range(10), process.stdout, strict=False):
+            pass
+        process.send_signal(signal.SIGINT)
+        said, errors = process.communicate()
+    assert process.returncode != 0
+    assert errors.rstrip().endswith("KeyboardInterrupt")
+    done = 10 + len(said.splitlines())
+    with start(tmp_path / "b", tmp_path / "final") as resumed:
+        assert resumed.stdout.readline() == f"{done + 1}\n"  # not one step is done again
+        resumed.communicate()
+    expected, actual = load_file(tmp_path / "undisturbed"), load_file(tmp_path / "final")
     for name, tensor in expected.items():
         torch.testing.assert_close(actual[name], tensor, rtol=0, atol=0, equal_nan=True)
 

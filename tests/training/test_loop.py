@@ -240,6 +240,20 @@ def test_loss_of_all_members_is_an_error_with_a_remedy():
         run_of(net).train()
 
 
+def test_infinite_first_loss_counts_as_diverged():
+    run = run_of(small_net(), schedule=lambda fraction: 0.0)
+    run.loss = lambda output, target: output.sum(dim=-1) * 0 + torch.inf
+    with pytest.raises(DivergedError):
+        run.train()
+
+
+def test_penalty_may_be_a_constant():
+    run = run_of(small_net(), steps=5)
+    run.penalty = lambda net: torch.zeros(3)
+    run.train()
+    assert run.history.penalty.equal(torch.zeros(1, 3, dtype=torch.float64))
+
+
 def test_exploding_loss_counts_as_diverged():
     run = run_of(small_net(), schedule=lambda fraction: 1e4)
     with pytest.raises(DivergedError):

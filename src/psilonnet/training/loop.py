@@ -13,6 +13,7 @@ from psilonnet.nn import has_closed_form, shared_weights
 from psilonnet.training.batches import batch_at
 from psilonnet.training.callbacks import ProgressBar
 from psilonnet.training.history import DivergedError, Divergence, History
+from psilonnet.training.interrupt import held_interrupt
 from psilonnet.training.losses import get_loss
 from psilonnet.training.plan import Plan
 from psilonnet.training.population import check_memory, members_of, take_members, take_moments
@@ -92,9 +93,10 @@ class Run:
     def train(self) -> Network:
         """Train to the end of the plan and return the members that are left."""
         try:
-            with _matmul_precision(self.plan.matmul_precision):
+            with _matmul_precision(self.plan.matmul_precision), held_interrupt() as interrupt:
                 self._tell("on_start")
                 while self.step < self.plan.steps:
+                    interrupt()
                     self.take_step()
                     if self.step % self.plan.evaluate_every == 0 or self.step == self.plan.steps:
                         self._evaluate()
@@ -125,8 +127,7 @@ class Run:
         with nullcontext() if self._closed_form else shared_weights(self.net):
             losses = self._losses(batch)
             penalties = self.penalty(self.net)
-            # The gradient of sum(losses + reg_strength * penalties), without computing that sum.
-            torch.autograd.backward((losses, penalties), (self._ones, self.reg_strength))
+            self._backward(losses, penalties)
         self.optimizer.step()
         if plan.projected:
             project_directions_(self.net)
@@ -134,6 +135,14 @@ class Run:
         values = losses.tolist()
         self.running_loss = [a + b for a, b in zip(self.running_loss, values, strict=True)]
         self._drop_diverged(values, penalties)
+
+    def _backward(self, losses: Tensor, penalties: Tensor) -> None:
+        """Differentiate ``sum(losses + reg_strength * penalties)`` without computing it."""
+        terms, factors = [losses], [self._ones]
+        if penalties.requires_grad:  # a penalty may be a constant
+            terms.append(penalties)
+            factors.append(self.reg_strength)
+        torch.autograd.backward(terms, factors)
 
     def _losses(self, batch: Batch) -> Tensor:
         losses = self.loss(self.net(batch.x), batch.y)  # (members, rows)
@@ -179,8 +188,8 @@ class Run:
 
     def _drop_diverged(self, losses: list[float], penalties: Tensor) -> None:
         self.first_loss = self.first_loss or [abs(loss) for loss in losses]
-        pairs = zip(losses, self.first_loss, strict=True)
-        fine = [abs(loss) <= HOPELESS * (1 + first) for loss, first in pairs]  # False for NaN
+        limits = [HOPELESS * (1 + first) for first in self.first_loss]
+        fine = [math.isfinite(a) and abs(a) <= b for a, b in zip(losses, limits, strict=True)]
         if all(fine):
             return
         for position, is_fine in enumerate(fine):
