@@ -53,6 +53,7 @@ def main() -> None:
     if rank == 0:
         gradients = [p.grad for p in net.parameters()]
         torch.save({"gradients": gradients, "numbers": sum(sent)}, sys.argv[1])
+    dist.barrier()  # nobody leaves while another is still receiving
     dist.destroy_process_group()
 
 
