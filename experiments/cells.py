@@ -1,52 +1,61 @@
-"""Pieces of work that are computed once: each is saved when done and skipped when present."""
+"""What all experiments share: their arguments, and cells that are computed once."""
 
 from __future__ import annotations
 
 import argparse
-import json
-import os
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
 
+from psilonnet.scale import run_cells
+
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
+
+    from psilonnet.scale import Results
 
 Cell = dict[str, Any]
 
 
-def cached(path: Path, compute: Callable[[], Cell]) -> Cell:
-    """Return the saved result of a cell, or compute it and save it by an atomic rename."""
-    if path.exists():
-        saved: Cell = json.loads(path.read_text())
-        return saved
-    result: Cell = _rounded(compute())
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f"{path.name}.{os.getpid()}")
-    partial.write_text(json.dumps(result))
-    partial.replace(path)
-    return result
+def experiment_arguments(description: str) -> argparse.Namespace:
+    """Parse the arguments that all experiments share."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument(
+        "--data", required=True, help="folder with datasets.json, or 'openml' for the network"
+    )
+    parser.add_argument("--cells", type=Path, default=Path("experiments/results/cells"))
+    parser.add_argument("--results", type=Path, default=Path("experiments/results"))
+    parser.add_argument("--only", nargs="*", help="compute cells with these values; no tables")
+    parser.add_argument("--cluster", help="'local' or the address of a Ray cluster; else in turn")
+    return parser.parse_args()
 
 
-def _rounded(value: Any) -> Any:
+def run_study(
+    name: str,
+    compute: Callable[..., Cell],
+    cells: Iterable[Cell],
+    arguments: argparse.Namespace,
+) -> Results:
+    """Compute the missing cells of a study, those asked for, with ``compute(cell, data=...)``."""
+    only = arguments.only or []
+    wanted = [c for c in cells if not only or any(str(v) in only for v in c.values())]
+    work = partial(_compute_alone, compute=compute, data=arguments.data)
+    return run_cells(work, wanted, arguments.cells / name, cluster=arguments.cluster)
+
+
+def _compute_alone(cell: Cell, *, compute: Callable[..., Cell], data: str) -> Any:
+    torch.set_num_threads(1)
+    return rounded(compute(cell, data=data))
+
+
+def rounded(value: Any) -> Any:
     """Keep six digits of every number, so that the files stay small."""
     if isinstance(value, float):
         return float(f"{value:.6g}")
     if isinstance(value, list):
-        return [_rounded(item) for item in value]
+        return [rounded(item) for item in value]
     if isinstance(value, dict):
-        return {key: _rounded(item) for key, item in value.items()}
+        return {key: rounded(item) for key, item in value.items()}
     return value
-
-
-def experiment_arguments(description: str) -> argparse.Namespace:
-    """Parse the arguments that all experiments share, and use one thread per process."""
-    parser = argparse.ArgumentParser(description=description)
-    parser.add_argument("--data", type=Path, required=True, help="folder with datasets.json")
-    parser.add_argument("--cells", type=Path, default=Path("experiments/results/cells"))
-    parser.add_argument("--results", type=Path, default=Path("experiments/results"))
-    parser.add_argument("--only", nargs="*", help="compute these cells only; write no table")
-    arguments = parser.parse_args()
-    torch.set_num_threads(1)
-    return arguments

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from psilonnet.nn import VARIANTS, make_net
+from psilonnet.nn import VARIANTS, make_net, path_norm_penalty
 from psilonnet.training import Plan, Run, live_widths, repeat_member, take_members, warm_path
 
 if TYPE_CHECKING:
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from psilonnet.nn import Network
 
 STRENGTHS = (5e-5, 1e-4, 2.5e-4, 5e-4, 1e-3, 2.5e-3, 5e-3, 1e-2, 2.5e-2, 5e-2, 1e-1, 2.5e-1, 5e-1)
+PER_STRENGTH = ("strengths", "valid_loss", "test_loss", "penalty", "path_norm", "near_sparsity")
+CURVES = ("steps", "valid_curves", "train_curves")
 
 
 def start_net(variant: str, parts: Parts, *, seed: int, width: int = 500) -> Network:
@@ -47,6 +49,7 @@ def describe(run: Run, parts: Parts, strengths: Sequence[float], seconds: float)
     """Return everything that the tables read off a finished run."""
     with torch.no_grad():
         test = run.mean_loss(parts.test)
+        path_norm = path_norm_penalty(run.net)
     history = run.history
     cell: Cell = {
         "strengths": list(strengths),
@@ -56,6 +59,7 @@ def describe(run: Run, parts: Parts, strengths: Sequence[float], seconds: float)
         "valid_loss": history.last("valid_loss").tolist(),
         "test_loss": test.tolist(),
         "penalty": history.last("penalty").tolist(),
+        "path_norm": path_norm.tolist(),
         "near_sparsity": run.net.near_sparsity().tolist(),
         "exact_sparsity": run.net.exact_sparsity().tolist(),
         "seconds": seconds,
@@ -76,6 +80,7 @@ def fresh_grid(
     strengths: Sequence[float] = STRENGTHS,
     plan: Plan | None = None,
     width: int = 500,
+    curves: bool = True,
 ) -> Cell:
     """Train all strengths side by side from one common initialisation (the paper's text)."""
     plan = Plan() if plan is None else plan
@@ -83,7 +88,8 @@ def fresh_grid(
     begin = perf_counter()
     run = make_run(net, variant, table, parts, strengths, plan)
     run.train()
-    return describe(run, parts, strengths, perf_counter() - begin)
+    cell = describe(run, parts, strengths, perf_counter() - begin)
+    return cell if curves else {k: v for k, v in cell.items() if k not in CURVES}
 
 
 def warm_grid(
@@ -109,7 +115,14 @@ def warm_grid(
         begin = perf_counter()
     joined: Cell = {
         name: [value for cell in cells for value in cell[name]]
-        for name in ("strengths", "valid_loss", "test_loss", "penalty", "near_sparsity")
+        for name in (
+            "strengths",
+            "valid_loss",
+            "test_loss",
+            "penalty",
+            "path_norm",
+            "near_sparsity",
+        )
     }
     return {**joined, "seconds": sum(cell["seconds"] for cell in cells)}
 

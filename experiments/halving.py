@@ -14,13 +14,12 @@ import json
 from functools import partial
 from typing import TYPE_CHECKING
 
-from experiments.cells import cached, experiment_arguments
+from experiments.cells import experiment_arguments, run_study
 from experiments.data import EIGHT, load_table, make_parts, reported_loss
 from experiments.grid import STRENGTHS, best, fresh_grid
 from psilonnet.training import NARROWING, Plan, narrow, narrowing_cost
 
 if TYPE_CHECKING:
-    from argparse import Namespace
     from collections.abc import Sequence
 
     from experiments.cells import Cell
@@ -29,16 +28,11 @@ PLAN = Plan(steps=3000, evaluate_every=50, progress=False)
 WIDTH = 256
 
 
-def full_grid(name: str, arguments: Namespace) -> Cell:
+def full_grid(cell: Cell, *, data: str) -> Cell:
     """Return the full grid of a table: 13 strengths, 256 wide, 3,000 steps."""
-    table = load_table(name, arguments.data)
-
-    def compute() -> Cell:
-        parts = make_parts(table, seed=0)
-        cell = fresh_grid("P-Net", table, parts, plan=PLAN, width=WIDTH)
-        return {**cell, "task": table.task}
-
-    return cached(arguments.cells / "halving" / f"{name}.json", compute)
+    table = load_table(cell["dataset"], data)
+    grid = fresh_grid("P-Net", table, make_parts(table, seed=0), plan=PLAN, width=WIDTH)
+    return {**grid, "task": table.task}
 
 
 def replay(cell: Cell, rungs: Sequence[tuple[float, int]]) -> int:
@@ -64,10 +58,10 @@ def regret(cell: Cell, chosen: int) -> float:
 def main() -> None:
     """Train the full grids, replay the rule and write the table."""
     arguments = experiment_arguments("Dropping strengths early.")
-    names = arguments.only or EIGHT
-    cells = {name: full_grid(name, arguments) for name in names}
+    results = run_study("halving", full_grid, [{"dataset": name} for name in EIGHT], arguments)
     if arguments.only:
         return
+    cells = {name: results[{"dataset": name}] for name in EIGHT}
     cost = narrowing_cost(len(STRENGTHS))
     arguments.results.mkdir(parents=True, exist_ok=True)
     regrets = []

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import matplotlib as mpl
 import matplotlib.pyplot as plt
 
-from experiments.cells import cached, experiment_arguments
+from experiments.cells import experiment_arguments, run_study
 from experiments.data import load_table, make_parts
 from experiments.grid import STRENGTHS, best, fresh_grid, warm_grid
 from psilonnet.training import Plan, Pruning
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from experiments.cells import Cell
-    from experiments.data import Parts, Table
 
 PAPER = {
     "p_net_test_cross_entropy": 0.616,
@@ -41,33 +40,35 @@ PAPER = {
 }
 FINE = (5e-3, 7e-3, 1e-2, 1.4e-2, 2e-2, 3e-2)
 PLAN = Plan(evaluate_every=50, progress=False)
-NORMS = (None, 4.0, 8.0, 16.0)  # norms of the rows when pruning begins
 
 
-def grids(table: Table, parts: Parts) -> dict[str, Callable[[], Cell]]:
-    """Return the cells that do not depend on a chosen strength."""
-    fresh = partial(fresh_grid, table=table, parts=parts, plan=PLAN)
-    return {
-        "p_fresh": partial(fresh, "P-Net", strengths=(0.0, *STRENGTHS)),
-        "s_fresh": partial(fresh, "S-Net"),
-        "s_without_wn": partial(fresh, "S-Net without WN"),
-        "p_warm": partial(warm_grid, "P-Net", table, parts, plan=replace(PLAN, evaluate_every=250)),
-        "s_fine": partial(fresh, "S-Net", strengths=FINE),
-    }
+GRIDS: dict[str, Callable[..., Cell]] = {
+    "p_fresh": partial(fresh_grid, "P-Net", strengths=(0.0, *STRENGTHS), plan=PLAN),
+    "s_fresh": partial(fresh_grid, "S-Net", plan=PLAN),
+    "s_without_wn": partial(fresh_grid, "S-Net without WN", plan=PLAN),
+    "p_warm": partial(warm_grid, "P-Net", plan=replace(PLAN, evaluate_every=250)),
+    "s_fine": partial(fresh_grid, "S-Net", strengths=FINE, plan=PLAN),
+}
+# Trained at the one strength that the grid "p_fresh" chose.
+PLANS = {
+    "batch_0.25x": replace(PLAN, batch_size=100),
+    "batch_5x": replace(PLAN, batch_size=2000),
+    "prune_from_start": replace(PLAN, prune=Pruning(PLAN.steps)),
+    "pruned": replace(PLAN, prune=Pruning(1000)),
+    "pruned_norm_4": replace(PLAN, prune=Pruning(1000, row_norm=4.0)),
+    "pruned_norm_8": replace(PLAN, prune=Pruning(1000, row_norm=8.0)),
+    "pruned_norm_16": replace(PLAN, prune=Pruning(1000, row_norm=16.0)),
+}
 
 
-def at_strength(table: Table, parts: Parts, strength: float) -> dict[str, Callable[[], Cell]]:
-    """Return the cells at the strength that the fresh grid chose."""
-    fresh = partial(fresh_grid, "P-Net", table, parts, strengths=(strength,))
-    cells: dict[str, Callable[[], Cell]] = {
-        "batch_0.25x": partial(fresh, plan=replace(PLAN, batch_size=100)),
-        "batch_5x": partial(fresh, plan=replace(PLAN, batch_size=2000)),
-        "prune_from_start": partial(fresh, plan=replace(PLAN, prune=Pruning(PLAN.steps))),
-    }
-    for norm in NORMS:
-        name = "pruned" if norm is None else f"pruned_norm_{norm:g}"
-        cells[name] = partial(fresh, plan=replace(PLAN, prune=Pruning(1000, row_norm=norm)))
-    return cells
+def compute(cell: Cell, *, data: str) -> Cell:
+    """Compute a grid, or one net at a given strength."""
+    table = load_table("higgs", data)
+    parts = make_parts(table, seed=0)
+    if cell["name"] in GRIDS:
+        return GRIDS[cell["name"]](table=table, parts=parts)
+    plan = PLANS[cell["name"]]
+    return fresh_grid("P-Net", table, parts, strengths=(cell["reg_strength"],), plan=plan)
 
 
 def rows(cells: dict[str, Cell]) -> list[tuple[str, object]]:
@@ -143,30 +144,21 @@ def draw_curves(cells: dict[str, Cell], path: Path) -> None:
     figure.savefig(path, dpi=110)
 
 
-def compute(arguments: Namespace) -> dict[str, Cell]:
-    """Compute all cells, or those asked for."""
-    table = load_table("higgs", arguments.data)
-    parts = make_parts(table, seed=0)
-    folder = arguments.cells / "higgs"
-    wanted = arguments.only
-    cells: dict[str, Cell] = {}
-    for name, work in grids(table, parts).items():
-        if not wanted or name in wanted:
-            cells[name] = cached(folder / f"{name}.json", work)
-    if wanted and not any(name not in cells for name in wanted):
-        return cells
-    chosen = cached(folder / "p_fresh.json", grids(table, parts)["p_fresh"])
+def run_all(arguments: Namespace) -> dict[str, Cell]:
+    """Compute the grids, then the nets at the chosen strength."""
+    grids = {name: {"name": name} for name in GRIDS}
+    results = run_study("higgs", compute, grids.values(), arguments)
+    chosen = results[grids["p_fresh"]]
     strength = chosen["strengths"][best(chosen)]
-    for name, work in at_strength(table, parts, strength).items():
-        if not wanted or name in wanted:
-            cells[name] = cached(folder / f"{name}.json", work)
-    return cells
+    nets = {name: {"name": name, "reg_strength": strength} for name in PLANS}
+    run_study("higgs", compute, nets.values(), arguments)
+    return {name: results[cell] for name, cell in (grids | nets).items() if cell in results}
 
 
 def main() -> None:
     """Run the study."""
     arguments = experiment_arguments("The Higgs study of the paper.")
-    cells = compute(arguments)
+    cells = run_all(arguments)
     if arguments.only:
         return
     table = rows(cells)

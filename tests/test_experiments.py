@@ -4,10 +4,14 @@ import numpy as np
 import pytest
 import torch
 
+from experiments.baselines import forest_grid, linear_grid
 from experiments.data import EIGHT, encode_columns, load_table, make_parts, split_rows
 from experiments.grid import best, fresh_grid, warm_grid
 from experiments.halving import regret, replay
 from experiments.higgs import draw_curves, rows, write_table
+from experiments.tabular import COLUMNS, MODELS, cells, row
+from experiments.tabular_report import MODELS as COMPARED
+from experiments.tabular_report import paper_losses, wins, write_report
 from psilonnet.training import Plan, Pruning
 
 SMALL = Plan(steps=6, evaluate_every=2, batch_size=100, progress=False)
@@ -98,3 +102,55 @@ def test_replay_of_a_rule_follows_the_curves():
     assert replay(cell, [(0.1, 2), (0.5, 1)]) == 3
     assert regret(cell, 3) == 0
     assert regret(cell, 4) == pytest.approx(1.0)
+
+
+def test_cells_of_the_tables_are_all_there():
+    listed = list(cells())
+    assert len(listed) == 4 * 29 + 4 + 6
+    assert {(cell["model"], cell["reading"]) for cell in listed} == set(MODELS)
+    assert [cell["model"] for cell in listed[:58]] == ["LR"] * 29 + ["RF"] * 29
+
+
+@pytest.mark.parametrize("name", ["cpu_act", "compas_two_years"])
+def test_baselines_and_nets_make_lines_of_the_table(name, data_dir):
+    table = load_table(name, data_dir)
+    parts = make_parts(table, seed=0)
+    results = {
+        "LR": linear_grid(table, parts),
+        "RF": forest_grid(table, make_parts(table, seed=0, codes=True), n_trees=20),
+        "S-Net": fresh_grid("S-Net", table, parts, plan=SMALL, width=16, curves=False),
+    }
+    for model, result in results.items():
+        cell = {"dataset": name, "model": model, "reading": "fresh", "seed": 0}
+        line = dict(zip(COLUMNS, row(cell, result, table.task), strict=True))
+        assert float(line["test_loss"]) > 0
+        assert (line["near_sparsity"] == "") == (model != "S-Net")
+        assert (line["path_norm"] == "") == (model == "RF")
+    # The linear model needs no luck to come out as in the paper.
+    ours = float(row({**cell, "model": "LR"}, results["LR"], table.task)[8])
+    assert ours == pytest.approx(paper_losses()[name]["LR"], rel=0.02)
+
+
+def test_paper_counts_are_those_of_its_text():
+    paper = paper_losses()
+    assert len(paper) == 30
+    assert wins(paper, "P-Net", "S-Net") == 21
+    # The text says 15: it counts delays_zurich_transport, a tie in the digits of its table.
+    assert wins(paper, "P-Net", "RF") == 14
+    assert paper["delays_zurich_transport"]["P-Net"] == paper["delays_zurich_transport"]["RF"]
+
+
+def test_report_puts_ours_beside_the_paper(tmp_path):
+    paper = paper_losses()
+    del paper["delays_zurich_transport"]
+    lines = [
+        {"dataset": name, "model": model, "reading": "fresh", "test_loss": str(losses[model])}
+        for name, losses in paper.items()
+        for model in COMPARED
+    ]
+    lines.append({**lines[0], "model": "P-Net", "reading": "warm", "test_loss": "0.123"})
+    figures = write_report(lines, tmp_path)
+    assert figures["tables"] == 29
+    text = (tmp_path / "tabular.md").read_text()
+    assert "| P-Net | warm | 0.123 |" in text
+    assert (tmp_path / "tabular.png").stat().st_size > 10_000

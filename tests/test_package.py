@@ -41,7 +41,7 @@ def test_a_floor_loads_alone(module, absent):
     assert done.stdout.strip() == "[]"
 
 
-PAGES = ["README.md", "docs/own_loop.md", "docs/pieces.md", "docs/training.md"]
+PAGES = ["README.md", "docs/cells.md", "docs/own_loop.md", "docs/pieces.md", "docs/training.md"]
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -1,0 +1,215 @@
+"""What users would pick instead, on the same splits as the paper's tables.
+
+The rivals have an environment of their own (``experiments/requirements-rivals.txt``).
+
+    python -m experiments.rivals --data DIR [--cluster local]
+
+Protocol "paper": trained on the 2,000 rows, the validation part only stops the training.
+Protocol "user": the 2,000 rows are all that a model sees; boosters find their number of trees on a
+fifth of them and are then fitted on all, RealMLP keeps its own fifth for stopping.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import logging
+from dataclasses import dataclass
+from importlib import import_module
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.metrics import log_loss
+from sklearn.model_selection import train_test_split
+
+from experiments.cells import experiment_arguments, run_study
+from experiments.data import ALL, TWELVE, load_table, reported_loss, scale_target, split_rows
+from experiments.tabular import COLUMNS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    import pandas as pd
+
+    from experiments.cells import Cell
+    from experiments.data import Table
+
+MOST_TREES, PATIENCE, RATE = 3000, 100, 0.05
+
+
+@dataclass(frozen=True)
+class Part:
+    """Rows of a table as a frame, with the target scaled."""
+
+    x: pd.DataFrame
+    y: np.ndarray
+
+
+def make_parts(table: Table, seed: int) -> dict[str, Part]:
+    """Split a table as for our own models; categories stay categories."""
+    split = split_rows(len(table.y), seed=seed)
+    y = scale_target(table, split.train)
+    rows = {"train": split.train, "valid": split.valid, "test": split.test}
+    return {k: Part(table.x.iloc[r].reset_index(drop=True), y[r]) for k, r in rows.items()}
+
+
+def categories(frame: pd.DataFrame) -> list[str]:
+    """Return the names of the category columns."""
+    return list(frame.select_dtypes("category").columns)
+
+
+class LightGBM:
+    """LightGBM with early stopping."""
+
+    def __init__(self, task: str) -> None:
+        lightgbm = import_module("lightgbm")
+        self.stop = lightgbm.early_stopping(PATIENCE, verbose=False)
+        kind = lightgbm.LGBMRegressor if task == "regression" else lightgbm.LGBMClassifier
+        self.make = lambda trees: kind(
+            n_estimators=trees, learning_rate=RATE, n_jobs=1, verbose=-1, random_state=0
+        )
+
+    def stopped(self, train: Part, valid: Part) -> tuple[Any, int]:
+        """Fit until the loss on other rows stops falling."""
+        model = self.make(MOST_TREES)
+        model.fit(train.x, train.y, eval_X=valid.x, eval_y=valid.y, callbacks=[self.stop])
+        return model, model.best_iteration_
+
+    def full(self, train: Part, trees: int) -> Any:
+        """Fit a given number of trees."""
+        return self.make(trees).fit(train.x, train.y)
+
+
+class XGBoost:
+    """XGBoost with early stopping."""
+
+    def __init__(self, task: str) -> None:
+        xgboost = import_module("xgboost")
+        kind = xgboost.XGBRegressor if task == "regression" else xgboost.XGBClassifier
+        self.make = lambda trees, stop: kind(
+            n_estimators=trees,
+            learning_rate=RATE,
+            early_stopping_rounds=stop,
+            enable_categorical=True,
+            n_jobs=1,
+            random_state=0,
+        )
+
+    def stopped(self, train: Part, valid: Part) -> tuple[Any, int]:
+        """Fit until the loss on other rows stops falling."""
+        model = self.make(MOST_TREES, PATIENCE)
+        model.fit(train.x, train.y, eval_set=[(valid.x, valid.y)], verbose=False)
+        return model, model.best_iteration + 1
+
+    def full(self, train: Part, trees: int) -> Any:
+        """Fit a given number of trees."""
+        return self.make(trees, None).fit(train.x, train.y)
+
+
+class CatBoost:
+    """CatBoost with early stopping; it chooses its own learning rate."""
+
+    def __init__(self, task: str) -> None:
+        catboost = import_module("catboost")
+        kind = catboost.CatBoostRegressor if task == "regression" else catboost.CatBoostClassifier
+        self.make = lambda trees, names: kind(
+            iterations=trees,
+            cat_features=names,
+            thread_count=1,
+            random_seed=0,
+            verbose=False,
+            allow_writing_files=False,
+        )
+
+    def stopped(self, train: Part, valid: Part) -> tuple[Any, int]:
+        """Fit until the loss on other rows stops falling."""
+        model = self.make(MOST_TREES, categories(train.x))
+        model.fit(train.x, train.y, eval_set=(valid.x, valid.y), early_stopping_rounds=PATIENCE)
+        return model, model.get_best_iteration() + 1
+
+    def full(self, train: Part, trees: int) -> Any:
+        """Fit a given number of trees."""
+        return self.make(trees, categories(train.x)).fit(train.x, train.y)
+
+
+def fit_booster(booster: type, task: str, parts: dict[str, Part], protocol: str) -> Any:
+    """Fit a booster under a protocol."""
+    train = parts["train"]
+    if protocol == "paper":
+        return booster(task).stopped(train, parts["valid"])[0]
+    labels = train.y if task == "classification" else None
+    halves = train_test_split(train.x, train.y, test_size=0.2, random_state=0, stratify=labels)
+    inner, held_out = Part(halves[0], halves[2]), Part(halves[1], halves[3])
+    trees = booster(task).stopped(inner, held_out)[1]
+    return booster(task).full(train, max(1, trees))
+
+
+def fit_pytabkit(name: str, task: str, parts: dict[str, Part], protocol: str) -> Any:
+    """Fit RealMLP or TabM of pytabkit with its default settings."""
+    logging.getLogger("lightning.pytorch").setLevel(logging.ERROR)
+    logging.getLogger("pytorch_lightning").setLevel(logging.ERROR)
+    interfaces = import_module("pytabkit.models.sklearn.sklearn_interfaces")
+    ending = "Regressor" if task == "regression" else "Classifier"
+    model = getattr(interfaces, f"{name}_{ending}")(device="cpu", random_state=0, n_threads=1)
+    train, valid = parts["train"], parts["valid"]
+    held_out = {} if protocol == "user" else {"X_val": valid.x, "y_val": valid.y}
+    return model.fit(train.x, train.y, **held_out, cat_col_names=categories(train.x))
+
+
+FITS: dict[str, Callable[..., Any]] = {
+    "LightGBM": lambda *a: fit_booster(LightGBM, *a),
+    "XGBoost": lambda *a: fit_booster(XGBoost, *a),
+    "CatBoost": lambda *a: fit_booster(CatBoost, *a),
+    "RealMLP": lambda *a: fit_pytabkit("RealMLP_TD", *a),
+    "TabM": lambda *a: fit_pytabkit("TabM_D", *a),
+}
+
+
+def cells() -> Iterator[Cell]:
+    """Yield all cells, cheap ones first."""
+    plan = [(model, p, ALL) for model in list(FITS)[:4] for p in ("paper", "user")]
+    for model, protocol, names in [*plan, ("TabM", "paper", TWELVE)]:
+        for name in names:
+            yield {"dataset": name, "model": model, "protocol": protocol, "seed": 0}
+
+
+def mean_loss(task: str, model: Any, part: Part) -> float:
+    """Return the mean squared error or the cross-entropy."""
+    if task == "regression":
+        return float(np.mean((np.asarray(model.predict(part.x)).ravel() - part.y) ** 2))
+    return float(log_loss(part.y, model.predict_proba(part.x)))
+
+
+def compute(cell: Cell, *, data: str) -> Cell:
+    """Fit one rival on one table under one protocol."""
+    table = load_table(cell["dataset"], data)
+    parts = make_parts(table, cell["seed"])
+    begin = perf_counter()
+    model = FITS[cell["model"]](table.task, parts, cell["protocol"])
+    seconds = perf_counter() - begin
+    losses = {f"{k}_loss": mean_loss(table.task, model, parts[k]) for k in ("valid", "test")}
+    return {"task": table.task, **losses, "seconds": seconds}
+
+
+def main() -> None:
+    """Run the rivals and write ``rivals.csv``."""
+    arguments = experiment_arguments("Rivals on the same splits.")
+    results = run_study("rivals", compute, cells(), arguments)
+    if arguments.only:
+        return
+    arguments.results.mkdir(parents=True, exist_ok=True)
+    with (arguments.results / "rivals.csv").open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(COLUMNS)
+        for cell in cells():
+            result = results[cell]
+            task = result["task"]
+            losses = [f"{reported_loss(task, result[f'{k}_loss']):.5f}" for k in ("valid", "test")]
+            head = [cell["dataset"], task, cell["model"], "native", cell["protocol"], cell["seed"]]
+            writer.writerow([*head, "", *losses, "", "", f"{result['seconds']:.1f}"])
+    print(json.dumps({"cells": len(list(cells()))}))
+
+
+if __name__ == "__main__":
+    main()

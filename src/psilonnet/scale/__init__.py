@@ -1,0 +1,6 @@
+"""Many independent pieces of work: on a cluster through Ray, or in this process."""
+
+from psilonnet.scale.cells import CellsFailedError, run_cells
+from psilonnet.scale.results import Results, cell_key
+
+__all__ = ["CellsFailedError", "Results", "cell_key", "run_cells"]
