@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING
 import torch
 
 from psilonnet.nn import VARIANTS, make_net, path_norm_penalty
-from psilonnet.training import Plan, Run, live_widths, repeat_member, take_members, warm_path
+from psilonnet.training import (
+    STRENGTHS,
+    Plan,
+    Run,
+    live_widths,
+    repeat_member,
+    take_members,
+    warm_path,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,7 +27,6 @@ if TYPE_CHECKING:
     from experiments.data import Parts, Table
     from psilonnet.nn import Network
 
-STRENGTHS = (5e-5, 1e-4, 2.5e-4, 5e-4, 1e-3, 2.5e-3, 5e-3, 1e-2, 2.5e-2, 5e-2, 1e-1, 2.5e-1, 5e-1)
 PER_STRENGTH = ("strengths", "valid_loss", "test_loss", "penalty", "path_norm", "near_sparsity")
 CURVES = ("steps", "valid_curves", "train_curves")
 

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 
 from experiments.cells import experiment_arguments, run_study
 from experiments.data import EIGHT, load_table, make_parts, reported_loss
-from experiments.grid import STRENGTHS, best, fresh_grid
-from psilonnet.training import NARROWING, Plan, narrow, narrowing_cost
+from experiments.grid import best, fresh_grid
+from psilonnet.training import NARROWING, STRENGTHS, Plan, narrow, narrowing_cost
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -16,8 +16,8 @@ import matplotlib.pyplot as plt
 
 from experiments.cells import experiment_arguments, run_study
 from experiments.data import load_table, make_parts
-from experiments.grid import STRENGTHS, best, fresh_grid, warm_grid
-from psilonnet.training import Plan, Pruning
+from experiments.grid import best, fresh_grid, warm_grid
+from psilonnet.training import STRENGTHS, Plan, Pruning
 
 if TYPE_CHECKING:
     from argparse import Namespace

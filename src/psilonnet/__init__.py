@@ -10,6 +10,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from psilonnet._versions import show_versions
+    from psilonnet.estimators import PSiLONClassifier, PSiLONRegressor
     from psilonnet.nn import (
         CReLUBlock,
         CReLULinear,
@@ -25,7 +26,9 @@ _HOMES = {
     "CReLUBlock": "psilonnet.nn",
     "CReLULinear": "psilonnet.nn",
     "NormalizedLinear": "psilonnet.nn",
+    "PSiLONClassifier": "psilonnet.estimators",
     "PSiLONNet": "psilonnet.nn",
+    "PSiLONRegressor": "psilonnet.estimators",
     "PSiLONResNet": "psilonnet.nn",
     "fold": "psilonnet.nn",
     "make_net": "psilonnet.nn",
@@ -37,7 +40,9 @@ __all__ = [
     "CReLUBlock",
     "CReLULinear",
     "NormalizedLinear",
+    "PSiLONClassifier",
     "PSiLONNet",
+    "PSiLONRegressor",
     "PSiLONResNet",
     "__version__",
     "fold",

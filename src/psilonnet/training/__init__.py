@@ -14,7 +14,7 @@ from psilonnet.training.history import DivergedError, Divergence, History
 from psilonnet.training.loop import Run
 from psilonnet.training.losses import LOSSES, get_loss
 from psilonnet.training.path import warm_path
-from psilonnet.training.plan import Plan
+from psilonnet.training.plan import STRENGTHS, Plan
 from psilonnet.training.population import (
     PopulationTooLargeError,
     members_of,
@@ -30,6 +30,7 @@ from psilonnet.training.schedules import one_cycle, trapezoid, trapezoid_of
 __all__ = [
     "LOSSES",
     "NARROWING",
+    "STRENGTHS",
     "Batch",
     "Callback",
     "Checkpoints",

@@ -94,10 +94,11 @@ class Narrowing(Callback):
     """Narrow a grid of strengths on the way: at given fractions of training keep fewer members.
 
     Kept are the strength with the least validation loss so far and its stronger neighbours.
+    Members of equal strength (folds, seeds) stay or go together, by their mean loss.
 
     Parameters
     ----------
-    rungs : sequence of (fraction of training, members kept)
+    rungs : sequence of (fraction of training, strengths kept)
         Applied at the first evaluation at or after the fraction.
     """
 
@@ -108,7 +109,10 @@ class Narrowing(Callback):
         """Drop the members that are out of the running."""
         previous = run.history.step[-2] if len(run.history.step) > 1 else 0
         for fraction, kept in self.rungs:
-            if previous < fraction * run.plan.steps <= run.step and kept < len(run.members):
+            strengths, group = torch.unique(run.reg_strength.cpu(), return_inverse=True)
+            if previous < fraction * run.plan.steps <= run.step and kept < len(strengths):
                 line = run.history.lines["valid_loss"][-1]
-                losses = [line[member] for member in run.members]
-                run.drop(keep=torch.tensor(narrow(run.reg_strength.tolist(), losses, kept)))
+                losses = torch.tensor([line[member] for member in run.members])
+                mean = [losses[group == k].mean().item() for k in range(len(strengths))]
+                chosen = torch.tensor(narrow(strengths.tolist(), mean, kept))
+                run.drop(keep=torch.isin(group, chosen).nonzero().flatten())

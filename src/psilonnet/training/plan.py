@@ -10,6 +10,9 @@ from psilonnet.training.schedules import Schedule, trapezoid
 if TYPE_CHECKING:
     from psilonnet.training.pruning import Pruning
 
+# The paper's grid over the strength (App. C.1).
+STRENGTHS = (5e-5, 1e-4, 2.5e-4, 5e-4, 1e-3, 2.5e-3, 5e-3, 1e-2, 2.5e-2, 5e-2, 1e-1, 2.5e-1, 5e-1)
+
 
 @dataclass(frozen=True)
 class Plan:

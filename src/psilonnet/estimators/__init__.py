@@ -1,0 +1,6 @@
+"""Estimators with scikit-learn's contract."""
+
+from psilonnet.estimators.classifier import PSiLONClassifier
+from psilonnet.estimators.regressor import PSiLONRegressor
+
+__all__ = ["PSiLONClassifier", "PSiLONRegressor"]

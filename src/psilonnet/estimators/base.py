@@ -1,0 +1,389 @@
+"""What classifier and regressor share: everything but the target and the loss."""
+
+from __future__ import annotations
+
+import multiprocessing
+import sys
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from scipy import sparse
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_array, check_consistent_length, check_random_state
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    _num_samples,
+    check_is_fitted,
+    validate_data,
+)
+
+from psilonnet.estimators.bounds import column_bounds
+from psilonnet.estimators.fitting import (
+    Design,
+    Problem,
+    choose_strength,
+    forward,
+    history_of,
+    train_on_all,
+)
+from psilonnet.estimators.parameters import check_parameters
+from psilonnet.estimators.splits import make_splits
+from psilonnet.tables import canonical_rows, fit_encoder, read_columns, weighted_quantile
+from psilonnet.training import STRENGTHS, Plan
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from psilonnet.estimators.fitting import Choice
+    from psilonnet.estimators.targets import ClassTarget, NumberTarget
+    from psilonnet.tables import Column
+
+Array = np.ndarray[Any, Any]
+FALLBACK_STRENGTH = 5e-3  # for tables too small to choose on
+
+
+class BasePSiLON(BaseEstimator):  # type: ignore[misc]
+    """Fitting and prediction without a target."""
+
+    reg_strength: Any
+    target_: Any
+    _loss_name: str
+    _stratified: bool
+
+    # What the subclasses say.
+
+    def _fit_target(self, y: Any, weight: Array) -> Array:
+        """Check y, note what it tells, and return it as numbers of shape (rows, targets)."""
+        raise NotImplementedError
+
+    def _make_target(self, y: Array, weight: Array) -> ClassTarget | NumberTarget:
+        """Return the target of rows in canonical form."""
+        raise NotImplementedError
+
+    def _check_target(self, y: Any) -> Array:
+        """Return the target of validation rows as numbers of shape (rows, targets)."""
+        raise NotImplementedError
+
+    def _row_factors(self, y: Array, weight: Array) -> Array:
+        """Return by how much the weights of rows are multiplied."""
+        return np.ones(len(weight))
+
+    def _needs_held_out(self) -> bool:
+        """Whether held-out rows are used even if there is no strength to choose."""
+        return False
+
+    def _after_choice(self, choice: Choice | None, y: Array, weight: Array) -> None:
+        """Use the outputs on held-out rows, for instance to calibrate."""
+
+    def _output_words(self) -> str:
+        """Return what it is that moves, as in "the prediction moves"."""
+        raise NotImplementedError
+
+    # Fitting.
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        groups: Any = None,
+        validation_data: tuple[Any, Any] | None = None,
+    ) -> BasePSiLON:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : pandas, polars or Arrow table, or array-like of shape (rows, columns)
+            Numbers, booleans, words, categories and dates; cells may be missing.
+        y : array-like of shape (rows,), or (rows, targets) for a regressor
+        sample_weight : array-like of shape (rows,), optional
+            A weight of k is the same as k equal rows.
+        groups : array-like of shape (rows,), optional
+            Rows of one group are held out together when the strength is chosen.
+        validation_data : tuple (X, y), optional
+            Rows to choose the strength on. The model is then trained on X and y only, and never
+            on these.
+
+        Returns
+        -------
+        self
+        """
+        check_parameters(type(self).__name__, self.get_params(deep=False))
+        if y is None:
+            raise ValueError(
+                f"{type(self).__name__} requires y to be passed, but the target y is None."
+            )
+        columns = self._read(X, reset=True)
+        check_consistent_length(X, y, sample_weight, groups)
+        weight = _weights(sample_weight, len(columns[0].values))
+        y = self._fit_target(y, weight)
+        labels = [] if groups is None else [_codes(np.asarray(groups))]
+        rows = canonical_rows(columns, [*y.T, *labels], weight)
+        # From here on there are only distinct rows in sorted order.
+        columns = [column.take(rows.position) for column in columns]
+        self.encoder_ = fit_encoder(columns, rows.weight, self.scaling)
+        if self.encoder_.width == 0:
+            raise ValueError(
+                "At least one column must have two different values among the rows of weight above "
+                f"0. All {len(columns)} columns are constant or empty (n_samples = {len(weight)}): "
+                "nothing can be learned."
+            )
+        y = y[rows.position]
+        self.target_ = self._make_target(y, rows.weight)
+        weight = rows.weight * self._row_factors(y, rows.weight)
+        problem = self._problem(columns, y, weight / weight.mean())
+        units = _codes(labels[0][rows.position]) if labels else None
+        self._train(problem, units, validation_data)
+        return self
+
+    def _problem(self, columns: Sequence[Column], y: Array, weight: Array) -> Problem:
+        return Problem(
+            x=torch.tensor(self.encoder_.encode(columns), dtype=torch.float32),
+            y=torch.tensor(self.target_.encode(y), dtype=torch.float32),
+            weight=torch.tensor(weight, dtype=torch.float32),
+            loss=self._loss_name,
+            outputs=self.target_.outputs,
+        )
+
+    def _train(self, problem: Problem, groups: Array | None, validation_data: Any) -> None:
+        """Choose the strength, then train on all rows."""
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        design = self._design(problem, seed)
+        y = problem.y.numpy()
+        strata = y[:, 0].astype(np.int64) if self._stratified else np.zeros(len(y), dtype=np.int64)
+        given = None
+        if validation_data is not None:
+            given = self._append_validation(problem, validation_data)
+            splits: Any = [(np.arange(len(y)), np.arange(len(y), len(given.y)))]
+        else:
+            splits = make_splits(strata, groups, self.validation, seed)
+        strengths = self._strengths()
+        choice = None
+        if splits is not None and (len(strengths) > 1 or given or self._needs_held_out()):
+            choice = choose_strength(given or problem, splits, strengths, design)
+        self.path_ = None if choice is None else choice.path
+        self.reg_strength_ = self._chosen(choice, strengths)
+        whole = given or problem
+        self._after_choice(choice, whole.y.numpy(), whole.weight.numpy())
+        if given and self.n_members == 1 and not self.prune and choice is not None:
+            self.net_, self.history_ = choice.nets.cpu(), choice.history
+        else:
+            run = train_on_all(
+                problem, self.reg_strength_, design, n_members=self.n_members, prune=self.prune
+            )
+            self.net_ = run.net.cpu()
+            self.history_ = history_of(run, run.members) if choice is None else choice.history
+        self.n_iter_ = design.plan.steps
+
+    def _chosen(self, choice: Choice | None, strengths: Sequence[float]) -> float:
+        if choice is not None:
+            return choice.strength
+        return float(strengths[0]) if len(strengths) == 1 else FALLBACK_STRENGTH
+
+    def _strengths(self) -> list[float]:
+        if isinstance(self.reg_strength, str):
+            return list(STRENGTHS)
+        return [float(s) for s in np.atleast_1d(self.reg_strength)]
+
+    def _append_validation(self, problem: Problem, validation_data: Any) -> Problem:
+        """Return the training rows followed by the validation rows."""
+        if not isinstance(validation_data, tuple) or len(validation_data) != 2:
+            raise ValueError(
+                "The 'validation_data' must be a tuple (X, y). Got "
+                f"{type(validation_data).__name__} instead."
+            )
+        columns = self._read(validation_data[0], reset=False)
+        y = self._check_target(validation_data[1])
+        check_consistent_length(columns[0].values, y)
+        held = self._problem(columns, y, np.ones(len(y)))
+        return replace(
+            problem,
+            x=torch.cat([problem.x, held.x]),
+            y=torch.cat([problem.y, held.y]),
+            weight=torch.cat([problem.weight, held.weight]),
+        )
+
+    def _design(self, problem: Problem, seed: int) -> Design:
+        plan = Plan(
+            steps=self.max_steps,
+            batch_size=self.batch_size,
+            evaluate_every=max(1, self.max_steps // 20),
+            seed=seed,
+            matmul_precision=self.matmul_precision,
+            progress=_show_progress(self.verbose),
+        )
+        return Design(
+            architecture=self.architecture,
+            width=self.width,
+            depth=self.depth,
+            edges=self._edges(problem),
+            learning_rate=self.learning_rate,
+            device=self.device,
+            seed=seed,
+            plan=plan,
+        )
+
+    def _edges(self, problem: Problem) -> torch.Tensor | None:
+        """Return the knots: quantiles of each column; columns of two values are not split."""
+        if self.knots == 0:
+            return None
+        levels = np.arange(1, self.knots) / self.knots
+        x, weight = problem.x.double().numpy(), problem.weight.double().numpy()
+        edges = [
+            weighted_quantile(column, weight, levels)
+            if len(np.unique(column)) > 2
+            else np.full(len(levels), column.max())
+            for column in x.T
+        ]
+        return torch.tensor(np.stack(edges, axis=1), dtype=torch.float32)
+
+    # Reading and predicting.
+
+    def _read(self, X: Any, *, reset: bool) -> list[Column]:
+        """Return the columns of a table, checked as scikit-learn does."""
+        if sparse.issparse(X):
+            raise TypeError(
+                "Sparse input is not supported, because a bound per column needs dense columns. "
+                f"Got a sparse matrix of shape {X.shape}: use X.toarray()."
+            )
+        if _is_frame(X):
+            _check_frame(X)
+        else:
+            X = _as_array(X, type(self).__name__)
+        validate_data(self, X, reset=reset, skip_check_array=True)
+        return read_columns(X)
+
+    def _outputs(self, X: Any) -> Array:
+        """Return the averaged outputs of the members in float64, of shape (rows, outputs)."""
+        check_is_fitted(self)
+        columns = self._read(X, reset=False)
+        self.encoder_.warn_far_outside(columns)
+        x = torch.from_numpy(self.encoder_.encode(columns))
+        average: Array = forward(self.net_, x).mean(axis=0)
+        return np.asarray(self.target_.decode(average))
+
+    # What a fitted model says.
+
+    @property
+    def _bounds(self) -> Any:
+        check_is_fitted(self)
+        return column_bounds(self.net_, self.encoder_, np.asarray(self.target_.scale))
+
+    @property
+    def lipschitz_bound_(self) -> float:
+        """How far the outputs can move if every encoded column moves by at most 1."""
+        return float(self._bounds.total)
+
+    @property
+    def feature_sensitivity_(self) -> Array:
+        """How far the outputs can move with each column, for one deviation or change of level."""
+        return np.asarray(self._bounds.per_deviation)
+
+    @property
+    def feature_sensitivity_raw_(self) -> Array:
+        """The same in the units of the table: for one unit of a number, or a change of level."""
+        return np.asarray(self._bounds.per_unit)
+
+    @property
+    def near_sparsity_(self) -> float:
+        """The mean near-sparsity of all weight vectors (Def. 1 of the paper)."""
+        check_is_fitted(self)
+        return float(self.net_.near_sparsity().mean())
+
+    @property
+    def sparsity_(self) -> float:
+        """The mean share of exact zeros of all weight vectors."""
+        check_is_fitted(self)
+        return float(self.net_.exact_sparsity().mean())
+
+    def summary(self) -> str:
+        """Return what the model promises, in words."""
+        bounds = self._bounds
+        what = self._output_words()
+        order = np.argsort(-bounds.per_deviation)[:5]
+        lines = [
+            f"{type(self).__name__} on {len(self.encoder_.names)} columns, "
+            f"reg_strength {self.reg_strength_:g}.",
+            f"If every number moves by at most one standard deviation, {what} by at most "
+            f"{bounds.total:.4g}, proven.",
+            f"Share of exact zeros among the weights: {self.sparsity_:.1%}.",
+            "The columns that can move it most:",
+        ]
+        for k in order:
+            name, kind = self.encoder_.names[k], self.encoder_.kinds[k]
+            unit = {"category": "a change of level", "time": "one day"}.get(kind, "one unit")
+            lines.append(
+                f"  {name}: at most {bounds.per_unit[k]:.4g} for {unit}"
+                + (
+                    ""
+                    if kind == "category"
+                    else f", {bounds.per_deviation[k]:.4g} for one deviation"
+                )
+            )
+        return "\n".join(lines)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
+
+
+def _is_frame(X: Any) -> bool:
+    return hasattr(X, "__dataframe__") or hasattr(X, "__narwhals_dataframe__")
+
+
+def _check_frame(X: Any) -> None:
+    names = list(getattr(X, "column_names", None) or X.columns)
+    twice = sorted({str(name) for name in names if names.count(name) > 1})
+    if twice:
+        raise ValueError(
+            f"Column names must be unique. These occur more than once: {twice}. Rename them."
+        )
+    if len(names) == 0 or _num_samples(X) == 0:
+        raise ValueError(
+            f"Found array with {_num_samples(X)} sample(s) and {len(names)} feature(s) (shape="
+            f"({_num_samples(X)}, {len(names)})) while a minimum of 1 is required."
+        )
+
+
+def _as_array(X: Any, owner: str) -> Array:
+    """Return a two-dimensional array; cells of lists keep their own types."""
+    if isinstance(X, (list, tuple)):
+        try:
+            X = np.array(X, dtype=object)
+        except ValueError as error:
+            raise ValueError(
+                "All rows of a table must have the same number of cells. Got rows of different "
+                f"lengths ({error})."
+            ) from None
+        if X.ndim == 2 and any(isinstance(v, (list, tuple)) for v in X.flat):
+            raise ValueError("All cells of a table must be single values. Got lists among them.")
+    array: Array = check_array(X, dtype=None, ensure_all_finite=False, estimator=owner)
+    return array
+
+
+def _weights(sample_weight: Any, n: int) -> Array:
+    weight: Array = _check_sample_weight(
+        sample_weight, np.empty((n, 1)), dtype=np.float64, ensure_non_negative=True
+    )
+    if weight.sum() <= 0:
+        raise ValueError(
+            "At least one sample weight must be above 0. All of them are 0: no class or value is "
+            "left to learn from."
+        )
+    return weight
+
+
+def _codes(values: Array) -> Array:
+    words = values.astype(str) if values.dtype == object else values
+    return np.unique(words, return_inverse=True)[1].reshape(-1)
+
+
+def _show_progress(verbose: Any) -> bool:
+    """Show a bar if asked to; "auto" means where somebody looks."""
+    if verbose != "auto":
+        return bool(verbose)
+    somebody = sys.stderr.isatty() or "ipykernel" in sys.modules
+    return somebody and multiprocessing.parent_process() is None

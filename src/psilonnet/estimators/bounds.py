@@ -1,0 +1,52 @@
+"""The global bound of a fitted model in the user's columns and units."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from psilonnet.certify import input_bounds
+from psilonnet.tables import CategoryCode
+
+if TYPE_CHECKING:
+    from psilonnet.nn import Network
+    from psilonnet.tables import TableEncoder
+
+Floats = np.ndarray[Any, np.dtype[np.float64]]
+
+
+@dataclass(frozen=True)
+class ColumnBounds:
+    """How far the outputs can move, summed over the outputs.
+
+    Attributes
+    ----------
+    total : float
+        If every encoded column moves by at most 1 (one standard deviation of a number).
+    per_unit : ndarray of shape (columns,)
+        If a number moves by one of its own units, or a category from any level to any other.
+    per_deviation : ndarray of shape (columns,)
+        The same with the standard deviation of the training rows as the unit of a number.
+    """
+
+    total: float
+    per_unit: Floats
+    per_deviation: Floats
+
+
+def column_bounds(net: Network, encoder: TableEncoder, scale: Floats) -> ColumnBounds:
+    """Return the bounds of a model whose outputs are those of the net times a scale."""
+    per_input = scale @ input_bounds(net)  # (encoded columns,)
+    per_unit = np.zeros(len(encoder.codes))
+    per_deviation = np.zeros(len(encoder.codes))
+    for k, code in enumerate(encoder.codes):
+        own = per_input[encoder.sources == k]
+        if isinstance(code, CategoryCode):
+            # A change of level moves one column by 2, or two columns by 1 each.
+            change = 2 * own.sum() if code.is_sign else np.sort(own)[-2:].sum()
+            per_unit[k] = per_deviation[k] = change
+        elif code.scale > 0:
+            per_unit[k], per_deviation[k] = own[0] * code.slope, own[0]
+    return ColumnBounds(float(per_input.sum()), per_unit, per_deviation)

@@ -1,0 +1,226 @@
+"""The classifier: classes, calibrated probabilities, class weights."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.base import ClassifierMixin
+from sklearn.utils import column_or_1d
+from sklearn.utils.multiclass import check_classification_targets
+
+from psilonnet.estimators.base import BasePSiLON
+from psilonnet.estimators.targets import ClassTarget, fit_temperature
+
+if TYPE_CHECKING:
+    from psilonnet.estimators.fitting import Choice
+
+Array = np.ndarray[Any, Any]
+
+
+class PSiLONClassifier(ClassifierMixin, BasePSiLON):  # type: ignore[misc]
+    """A classifier for small tables whose predictions come with a proof.
+
+    A neural network with L1-normalised weights, regularised by the 1-path-norm, which bounds how
+    far its outputs can move. The strength of the regularisation is chosen on held-out rows.
+
+    Parameters
+    ----------
+    architecture : {"mlp", "crelu", "resnet"}, default="mlp"
+    width, depth : int, default=256 and 3
+        Neurons in a hidden layer, and the number of hidden layers.
+    knots : int, default=0
+        Split each column of numbers at its quantiles into this many pieces; 0 for none.
+    reg_strength : "auto", float or sequence of float, default="auto"
+        The strength, or those to choose from; "auto" is the paper's grid of 13.
+    validation : float or int, default=0.2
+        The fraction of rows held out to choose the strength, or a number of folds.
+    n_members : int, default=1
+        Networks with different starts whose logits are averaged.
+    prune : bool, default=False
+        End training with exact zeros among the weights.
+    scaling : {"standard", "robust"}, default="standard"
+        How numbers are scaled; "robust" uses quartiles and clips outliers smoothly.
+    class_weight : dict, "balanced" or None, default=None
+    calibrate : bool, default=True
+        Divide the logits by a temperature fitted on held-out rows.
+    max_steps, batch_size : int, default=3000 and 256
+    learning_rate : float, default=2e-3
+    device : str, default="cpu"
+    matmul_precision : {"highest", "high", "medium"}, default="highest"
+    random_state : int, RandomState or None, default=None
+    verbose : bool or "auto", default="auto"
+        Show a progress bar; "auto" shows it in terminals and notebooks.
+
+    Attributes
+    ----------
+    classes_ : ndarray
+    reg_strength_ : float
+        The strength in use.
+    path_ : dict of lists, or None if nothing was chosen
+        For each strength: held-out loss, bound, near-sparsity, sparsity, steps trained.
+    history_ : dict of lists
+        Step, training loss, held-out loss and bound along training.
+    lipschitz_bound_ : float
+        How far the logits can move, summed over classes, if every encoded column moves by at most
+        1 (one standard deviation).
+    feature_sensitivity_, feature_sensitivity_raw_ : ndarray of shape (columns,)
+        How far they can move with each column alone, for one standard deviation, or for one unit
+        of the table; for categories both are for a change of level.
+    near_sparsity_, sparsity_ : float
+    temperature_ : float
+    n_iter_ : int
+    n_features_in_ : int
+    feature_names_in_ : ndarray
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = PSiLONClassifier(width=32, depth=2, max_steps=200, random_state=0).fit(X, y)
+    >>> model.score(X, y) > 0.9
+    True
+    """
+
+    _stratified = True
+
+    def __init__(
+        self,
+        *,
+        architecture: str = "mlp",
+        width: int = 256,
+        depth: int = 3,
+        knots: int = 0,
+        reg_strength: Any = "auto",
+        validation: float = 0.2,
+        n_members: int = 1,
+        prune: bool = False,
+        scaling: str = "standard",
+        class_weight: Any = None,
+        calibrate: bool = True,
+        max_steps: int = 3000,
+        batch_size: int = 256,
+        learning_rate: float = 2e-3,
+        device: str = "cpu",
+        matmul_precision: str = "highest",
+        random_state: Any = None,
+        verbose: Any = "auto",
+    ) -> None:
+        self.architecture = architecture
+        self.width = width
+        self.depth = depth
+        self.knots = knots
+        self.reg_strength = reg_strength
+        self.validation = validation
+        self.n_members = n_members
+        self.prune = prune
+        self.scaling = scaling
+        self.class_weight = class_weight
+        self.calibrate = calibrate
+        self.max_steps = max_steps
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.device = device
+        self.matmul_precision = matmul_precision
+        self.random_state = random_state
+        self.verbose = verbose
+
+    @property
+    def _loss_name(self) -> str:  # type: ignore[override]
+        return "binary_cross_entropy" if len(self.classes_) == 2 else "cross_entropy"
+
+    def _fit_target(self, y: Any, weight: Array) -> Array:
+        y = _check_labels(y)
+        self.classes_ = np.unique(y[weight > 0])
+        if len(self.classes_) < 2:
+            raise ValueError(
+                f"{type(self).__name__} needs at least 2 classes among the rows of weight above 0. "
+                f"The data contains one class only: {self.classes_[0]!r}."
+            )
+        # Labels that occur with weight zero only get any number: their rows are dropped.
+        return np.asarray(np.searchsorted(self.classes_, y).reshape(-1, 1), dtype=float)
+
+    def _make_target(self, y: Array, weight: Array) -> ClassTarget:
+        return ClassTarget(self.classes_)
+
+    def _check_target(self, y: Any) -> Array:
+        y = _check_labels(y)
+        unknown = sorted(set(np.unique(y).tolist()) - set(self.classes_.tolist()), key=str)
+        if unknown:
+            raise ValueError(
+                "The classes of the validation rows must occur among the training rows. "
+                f"These do not: {unknown}."
+            )
+        numbers: Array = np.searchsorted(self.classes_, y).reshape(-1, 1).astype(float)
+        return numbers
+
+    def _row_factors(self, y: Array, weight: Array) -> Array:
+        """Return the weight of each row's class."""
+        numbers = y[:, 0].astype(int)
+        if self.class_weight is None:
+            return np.ones(len(numbers))
+        if isinstance(self.class_weight, str):  # balanced
+            mass = np.bincount(numbers, weights=weight)
+            factors = weight.sum() / (len(mass) * mass)
+        else:
+            factors = np.array([self.class_weight.get(c, 1.0) for c in self.classes_.tolist()])
+        if not (np.isfinite(factors).all() and (factors >= 0).all() and (factors > 0).sum() > 1):
+            raise ValueError(
+                "The 'class_weight' must be at least 0 for each class, and above 0 for two of "
+                f"them. Got {self.class_weight!r} instead."
+            )
+        return np.asarray(factors[numbers], dtype=float)
+
+    def _needs_held_out(self) -> bool:
+        return self.calibrate
+
+    def _after_choice(self, choice: Choice | None, y: Array, weight: Array) -> None:
+        if self.calibrate and choice is not None:
+            held = choice.held_out
+            temperature = fit_temperature(choice.outputs, y[held, 0], weight[held].astype(float))
+            self.target_ = replace(self.target_, temperature=temperature)
+        self.temperature_ = self.target_.temperature
+
+    def decision_function(self, X: Any) -> Array:
+        """Return the logits, of shape (rows,) for two classes or (rows, classes)."""
+        logits = self._outputs(X)
+        return logits[:, 0] if logits.shape[1] == 1 else logits
+
+    def predict_log_proba(self, X: Any) -> Array:
+        """Return the logarithms of the probabilities, of shape (rows, classes)."""
+        logits = self._outputs(X)
+        if logits.shape[1] == 1:
+            logits = np.concatenate([np.zeros_like(logits), logits], axis=1)
+        logits = logits - logits.max(axis=1, keepdims=True)
+        return np.asarray(logits - np.log(np.exp(logits).sum(axis=1, keepdims=True)))
+
+    def predict_proba(self, X: Any) -> Array:
+        """Return the probabilities of the classes, of shape (rows, classes)."""
+        return np.asarray(np.exp(self.predict_log_proba(X)))
+
+    def predict(self, X: Any) -> Array:
+        """Return the most probable class of each row."""
+        logits = self._outputs(X)
+        numbers = (logits[:, 0] > 0).astype(int) if logits.shape[1] == 1 else logits.argmax(axis=1)
+        return np.asarray(self.classes_[numbers])
+
+    def _output_words(self) -> str:
+        many = len(self.classes_) > 2
+        return "the logits move" if many else f"the log-odds of {self.classes_[1]!r} move"
+
+
+def _check_labels(y: Any) -> Array:
+    y = column_or_1d(y, warn=True)
+    if y.dtype == object and any(v is None or v != v for v in y):  # noqa: PLR0124
+        raise ValueError(
+            "Labels must not be missing: y contains NaN or None. Drop these rows, or make missing "
+            "labels a class of their own."
+        )
+    if y.dtype.kind == "f" and not np.isfinite(y).all():
+        raise ValueError(
+            "Labels must not be missing or infinite: Input y contains NaN or infinity. Drop these "
+            "rows."
+        )
+    check_classification_targets(y)
+    return np.asarray(y)

@@ -1,0 +1,237 @@
+"""From encoded rows to trained networks: choose the strength, then train on all rows."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from psilonnet.nn import PSiLONNet, PSiLONResNet, path_norm_penalty
+from psilonnet.training import (
+    Callback,
+    Narrowing,
+    Plan,
+    Pruning,
+    Rows,
+    Run,
+    repeat_member,
+    stack_members,
+    take_members,
+    trapezoid_of,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from torch import Tensor
+
+    from psilonnet.estimators.splits import Split
+    from psilonnet.nn import Network
+
+PRUNE_SHARE = 0.2  # of the steps, at the end
+PRUNE_NORM = 8.0  # of the rows when pruning begins
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Encoded rows, what is to be learned from them, and the loss that says how well."""
+
+    x: Tensor  # (rows, columns)
+    y: Tensor  # (rows, targets)
+    weight: Tensor  # (rows,)
+    loss: str
+    outputs: int
+
+    def rows(self, index: np.ndarray[Any, Any] | None = None) -> Rows:
+        """Return all rows, or some."""
+        if index is None:
+            return Rows(self.x, self.y, self.weight)
+        chosen = torch.as_tensor(index)
+        return Rows(self.x[chosen], self.y[chosen], self.weight[chosen])
+
+
+@dataclass(frozen=True)
+class Design:
+    """The network and its training."""
+
+    architecture: str
+    width: int
+    depth: int
+    edges: Tensor | None
+    learning_rate: float
+    device: str
+    seed: int
+    plan: Plan
+
+    def make_net(self, problem: Problem, number: int = 0) -> Network:
+        """Return a fresh network; the number tells members apart."""
+        generator = torch.Generator().manual_seed(self.seed + number)
+        sizes = (problem.x.shape[1], problem.outputs)
+        shape: dict[str, Any] = {"width": self.width, "depth": self.depth, "edges": self.edges}
+        if self.architecture == "resnet":
+            return PSiLONResNet(*sizes, **shape, generator=generator)
+        activation: Any = "relu" if self.architecture == "mlp" else "crelu"
+        return PSiLONNet(*sizes, **shape, activation=activation, generator=generator)
+
+    def run(
+        self,
+        net: Network,
+        problem: Problem,
+        train: Rows,
+        valid: Rows | None,
+        strengths: Sequence[float],
+        *callbacks: Callback,
+        prune: bool = False,
+    ) -> Run:
+        """Train a population and return the finished run."""
+        plan = replace(self.plan, schedule=trapezoid_of(self.learning_rate))
+        if prune:
+            stage = Pruning(max(1, round(PRUNE_SHARE * plan.steps)), row_norm=PRUNE_NORM)
+            plan = replace(plan, prune=stage)
+        run = Run(
+            net.to(self.device),
+            train,
+            valid,
+            loss=problem.loss,
+            penalty=path_norm_penalty,
+            reg_strength=torch.tensor(strengths, dtype=torch.float32),
+            plan=plan,
+            callbacks=callbacks,
+        )
+        run.train()
+        return run
+
+
+class Recorder(Callback):
+    """Keeps the last sparsities of every member, also of those that are dropped."""
+
+    def __init__(self) -> None:
+        self.last: dict[int, tuple[int, float, float]] = {}
+
+    def on_evaluation(self, run: Run) -> None:
+        """Note step, near-sparsity and exact sparsity."""
+        near, exact = run.net.near_sparsity().tolist(), run.net.exact_sparsity().tolist()
+        for position, member in enumerate(run.members):
+            self.last[member] = (run.step, near[position], exact[position])
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What the held-out rows said.
+
+    Attributes
+    ----------
+    strength : float
+    path : dict of lists, one entry per strength
+    history : dict of lists, one entry per evaluation, of the chosen strength
+    held_out : ndarray of row numbers
+    outputs : ndarray of shape (held-out rows, outputs)
+        The outputs of networks that were not trained on these rows.
+    nets : Network
+        The networks of the chosen strength, one per split.
+    """
+
+    strength: float
+    path: dict[str, list[float]]
+    history: dict[str, list[float]]
+    held_out: np.ndarray[Any, Any]
+    outputs: np.ndarray[Any, Any]
+    nets: Network
+
+
+def choose_strength(
+    problem: Problem, splits: Sequence[Split], strengths: Sequence[float], design: Design
+) -> Choice:
+    """Train all strengths on all splits as one population, and choose by the held-out loss."""
+    n = len(splits)
+    net = repeat_member(design.make_net(problem), n * len(strengths))
+    train = _rows_of_splits(problem, [a for a, _ in splits], len(strengths))
+    valid = _rows_of_splits(problem, [b for _, b in splits], len(strengths))
+    spread = [strength for strength in strengths for _ in splits]
+    recorder = Recorder()
+    run = design.run(net, problem, train, valid, spread, recorder, Narrowing())
+    losses = run.history.last("valid_loss").reshape(-1, n)
+    left = sorted({member // n for member in run.members})
+    # A strength counts only if none of its folds was lost.
+    whole = [k for k in left if all(k * n + f in run.members for f in range(n))] or left
+    best = min(whole, key=lambda k: float(losses[k].mean()))
+    chosen = [p for p, member in enumerate(run.members) if member // n == best]
+    nets = take_members(run.net, torch.tensor(chosen))
+    outputs = [
+        forward(take_members(nets, position), problem.x[torch.as_tensor(held)])
+        for position, (_, held) in enumerate(splits[: len(chosen)])
+    ]
+    return Choice(
+        strength=float(strengths[best]),
+        path=_path(run, recorder, strengths, n),
+        history=history_of(run, [best * n + f for f in range(n)]),
+        held_out=np.concatenate([held for _, held in splits[: len(chosen)]]),
+        outputs=np.concatenate(outputs),
+        nets=nets,
+    )
+
+
+def train_on_all(
+    problem: Problem, strength: float, design: Design, *, n_members: int, prune: bool
+) -> Run:
+    """Train members with different starts and batches on all rows."""
+    net = stack_members([design.make_net(problem, 1 + m) for m in range(n_members)])
+    rows = problem.rows()
+    if n_members > 1:  # an order of the rows for each member
+        own = torch.arange(rows.count).repeat(n_members, 1)
+        rows = Rows(rows.x, rows.y, rows.weight, own)
+    return design.run(net, problem, rows, None, [strength] * n_members, prune=prune)
+
+
+@torch.no_grad()
+def forward(net: Network, x: Tensor) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """Return the outputs of a network in float64, of shape (*members, rows, outputs)."""
+    double = copy.deepcopy(net).double().cpu()
+    parts = [double(part) for part in torch.split(x.double().cpu(), 8192)]
+    joined: np.ndarray[Any, np.dtype[np.float64]] = torch.cat(parts, dim=-2).numpy()
+    return joined
+
+
+def history_of(run: Run, members: Sequence[int]) -> dict[str, list[float]]:
+    """Return the evaluations of a run, averaged over some members."""
+    history = run.history
+    columns = {
+        name: getattr(history, name)[:, list(members)].mean(dim=1).tolist()
+        for name in ("train_loss", "valid_loss", "penalty")
+    }
+    return {"step": [float(s) for s in history.step], **columns}
+
+
+def _path(
+    run: Run, recorder: Recorder, strengths: Sequence[float], n: int
+) -> dict[str, list[float]]:
+    """Return, for each strength, what was seen of it last."""
+    valid, bound = (
+        run.history.last(c).reshape(-1, n).mean(dim=1) for c in ("valid_loss", "penalty")
+    )
+    lines = [recorder.last.get(m, (0, np.nan, np.nan)) for m in range(n * len(strengths))]
+    seen = np.array(lines).reshape(-1, n, 3).mean(axis=1)
+    order = np.argsort(strengths)
+    columns = {
+        "reg_strength": np.array(strengths, dtype=float),
+        "valid_loss": valid.numpy(),
+        "bound": bound.numpy(),
+        "near_sparsity": seen[:, 1],
+        "sparsity": seen[:, 2],
+        "steps": seen[:, 0],
+    }
+    return {name: column[order].tolist() for name, column in columns.items()}
+
+
+def _rows_of_splits(problem: Problem, parts: Sequence[np.ndarray[Any, Any]], repeats: int) -> Rows:
+    """Return rows shared by all members for one split, own rows of each member for folds."""
+    if len(parts) == 1:
+        return problem.rows(parts[0])
+    most = max(map(len, parts))
+    own = torch.full((len(parts), most), -1)
+    for row, part in zip(own, parts, strict=True):
+        row[: len(part)] = torch.as_tensor(part)
+    return Rows(problem.x, problem.y, problem.weight, own.repeat(repeats, 1))

@@ -1,0 +1,112 @@
+"""The rules that parameters of an estimator must keep, each with its words."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from numbers import Integral, Real
+from typing import Any, NamedTuple
+
+import numpy as np
+
+
+class Rule(NamedTuple):
+    """What a parameter must be, as a test and in words."""
+
+    holds: Callable[[Any], bool]
+    words: str
+
+
+def one_of(*choices: str) -> Rule:
+    """Return the rule that a parameter is one of some words."""
+    said = ", ".join(map(repr, choices))
+    return Rule(lambda value: isinstance(value, str) and value in choices, f"one of {said}")
+
+
+def whole(least: int) -> Rule:
+    """Return the rule that a parameter is a whole number."""
+    return Rule(lambda v: is_whole(v) and v >= least, f"a whole number of at least {least}")
+
+
+def is_whole(value: Any) -> bool:
+    """Whether a value is a whole number; booleans are not numbers."""
+    return isinstance(value, Integral) and not isinstance(value, (bool, np.bool_))
+
+
+def is_real(value: Any) -> bool:
+    """Whether a value is a finite number; booleans are not numbers."""
+    return (
+        isinstance(value, Real)
+        and not isinstance(value, (bool, np.bool_))
+        and math.isfinite(float(value))
+    )
+
+
+def _is_strength(value: Any) -> bool:
+    if isinstance(value, str):
+        return value == "auto"
+    if is_real(value):
+        return bool(value >= 0)
+    try:
+        values = list(value)
+    except TypeError:
+        return False
+    return (
+        len(values) > 0
+        and all(is_real(v) and v >= 0 for v in values)
+        and len(set(values)) == len(values)
+    )
+
+
+def _is_validation(value: Any) -> bool:
+    return (is_whole(value) and value >= 2) or (
+        is_real(value) and not is_whole(value) and 0 < value < 1
+    )
+
+
+FLAG = Rule(lambda value: isinstance(value, (bool, np.bool_)), "True or False")
+
+RULES: dict[str, Rule] = {
+    "architecture": one_of("mlp", "crelu", "resnet"),
+    "width": whole(1),
+    "depth": whole(1),
+    "knots": Rule(
+        lambda v: is_whole(v) and v >= 0 and v != 1, "0 for none, or at least 2 pieces per column"
+    ),
+    "reg_strength": Rule(
+        _is_strength, "'auto', a number of at least 0, or a sequence of different such numbers"
+    ),
+    "validation": Rule(
+        _is_validation, "a fraction between 0 and 1, or a number of folds of at least 2"
+    ),
+    "n_members": whole(1),
+    "prune": FLAG,
+    "scaling": one_of("standard", "robust"),
+    "loss": one_of("squared_error", "absolute_error", "huber"),
+    "class_weight": Rule(
+        lambda v: v is None or isinstance(v, Mapping) or (isinstance(v, str) and v == "balanced"),
+        "None, 'balanced' or a dict from class to weight",
+    ),
+    "calibrate": FLAG,
+    "max_steps": whole(1),
+    "batch_size": whole(1),
+    "learning_rate": Rule(lambda v: is_real(v) and v > 0, "a number above 0"),
+    "device": Rule(
+        lambda v: isinstance(v, str) and len(v) > 0, "the name of a torch device, such as 'cpu'"
+    ),
+    "matmul_precision": one_of("highest", "high", "medium"),
+    "verbose": Rule(
+        lambda v: isinstance(v, (bool, np.bool_)) or is_whole(v) or v == "auto",
+        "True, False or 'auto'",
+    ),
+}
+
+
+def check_parameters(owner: str, parameters: Mapping[str, Any]) -> None:
+    """Refuse the first parameter that breaks its rule."""
+    for name, value in parameters.items():
+        rule = RULES.get(name)
+        if rule is not None and not rule.holds(value):
+            raise ValueError(
+                f"The {name!r} parameter of {owner} must be {rule.words}. Got {value!r} instead."
+            )

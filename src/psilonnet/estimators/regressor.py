@@ -1,0 +1,155 @@
+"""The regressor: one or several numbers, three losses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import RegressorMixin
+from sklearn.utils import check_array
+
+from psilonnet.estimators.base import BasePSiLON
+from psilonnet.estimators.targets import NumberTarget
+
+Array = np.ndarray[Any, Any]
+
+
+class PSiLONRegressor(RegressorMixin, BasePSiLON):  # type: ignore[misc]
+    """A regressor for small tables whose predictions come with a proof.
+
+    A neural network with L1-normalised weights, regularised by the 1-path-norm, which bounds how
+    far its outputs can move. The strength of the regularisation is chosen on held-out rows.
+
+    Parameters
+    ----------
+    architecture : {"mlp", "crelu", "resnet"}, default="mlp"
+    width, depth : int, default=256 and 3
+        Neurons in a hidden layer, and the number of hidden layers.
+    knots : int, default=0
+        Split each column of numbers at its quantiles into this many pieces; 0 for none.
+    reg_strength : "auto", float or sequence of float, default="auto"
+        The strength, or those to choose from; "auto" is the paper's grid of 13.
+    validation : float or int, default=0.2
+        The fraction of rows held out to choose the strength, or a number of folds.
+    n_members : int, default=1
+        Networks with different starts whose predictions are averaged.
+    prune : bool, default=False
+        End training with exact zeros among the weights.
+    scaling : {"standard", "robust"}, default="standard"
+        How numbers are scaled; "robust" uses quartiles and clips outliers smoothly.
+    loss : {"squared_error", "absolute_error", "huber"}, default="squared_error"
+    max_steps, batch_size : int, default=3000 and 256
+    learning_rate : float, default=2e-3
+    device : str, default="cpu"
+    matmul_precision : {"highest", "high", "medium"}, default="highest"
+    random_state : int, RandomState or None, default=None
+    verbose : bool or "auto", default="auto"
+        Show a progress bar; "auto" shows it in terminals and notebooks.
+
+    Attributes
+    ----------
+    reg_strength_ : float
+        The strength in use.
+    path_ : dict of lists, or None if nothing was chosen
+        For each strength: held-out loss, bound, near-sparsity, sparsity, steps trained.
+    history_ : dict of lists
+        Step, training loss, held-out loss and bound along training.
+    lipschitz_bound_ : float
+        How far the prediction can move, in units of the target, if every encoded column moves by
+        at most 1 (one standard deviation).
+    feature_sensitivity_, feature_sensitivity_raw_ : ndarray of shape (columns,)
+        How far it can move with each column alone, for one standard deviation, or for one unit of
+        the table; for categories both are for a change of level.
+    near_sparsity_, sparsity_ : float
+    n_iter_ : int
+    n_features_in_ : int
+    feature_names_in_ : ndarray
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> model = PSiLONRegressor(width=32, depth=2, max_steps=200, random_state=0).fit(X, y)
+    >>> model.score(X, y) > 0.4
+    True
+    """
+
+    _stratified = False
+
+    def __init__(
+        self,
+        *,
+        architecture: str = "mlp",
+        width: int = 256,
+        depth: int = 3,
+        knots: int = 0,
+        reg_strength: Any = "auto",
+        validation: float = 0.2,
+        n_members: int = 1,
+        prune: bool = False,
+        scaling: str = "standard",
+        loss: str = "squared_error",
+        max_steps: int = 3000,
+        batch_size: int = 256,
+        learning_rate: float = 2e-3,
+        device: str = "cpu",
+        matmul_precision: str = "highest",
+        random_state: Any = None,
+        verbose: Any = "auto",
+    ) -> None:
+        self.architecture = architecture
+        self.width = width
+        self.depth = depth
+        self.knots = knots
+        self.reg_strength = reg_strength
+        self.validation = validation
+        self.n_members = n_members
+        self.prune = prune
+        self.scaling = scaling
+        self.loss = loss
+        self.max_steps = max_steps
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.device = device
+        self.matmul_precision = matmul_precision
+        self.random_state = random_state
+        self.verbose = verbose
+
+    @property
+    def _loss_name(self) -> str:  # type: ignore[override]
+        return self.loss
+
+    def _fit_target(self, y: Any, weight: Array) -> Array:
+        y = _check_numbers(y)
+        self._one_target = y.ndim == 1
+        return np.asarray(y.reshape(len(y), -1))
+
+    def _make_target(self, y: Array, weight: Array) -> NumberTarget:
+        return NumberTarget.fit(y, weight)
+
+    def _check_target(self, y: Any) -> Array:
+        return np.asarray(_check_numbers(y).reshape(-1, self.target_.outputs))
+
+    def predict(self, X: Any) -> Array:
+        """Return the predictions, of the shape that y had in fit."""
+        predictions = self._outputs(X)
+        return predictions[:, 0] if self._one_target else predictions
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags
+
+    def _output_words(self) -> str:
+        return "the prediction moves" if self._one_target else "the predictions move in all"
+
+
+def _check_numbers(y: Any) -> Array:
+    array: Array = check_array(
+        y, ensure_2d=False, dtype=np.float64, input_name="y", ensure_all_finite=True
+    )
+    if array.ndim > 2:
+        raise ValueError(
+            f"The target must have shape (rows,) or (rows, targets). Got {array.shape} instead."
+        )
+    return array

@@ -1,0 +1,110 @@
+"""What is predicted, as a network sees it: class numbers, or scaled numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from psilonnet.tables import weighted_mean_and_deviation, weighted_quantile
+
+Floats = np.ndarray[Any, np.dtype[np.float64]]
+
+
+@dataclass(frozen=True)
+class ClassTarget:
+    """Classes as numbers 0, 1, ...; two classes have one logit.
+
+    Attributes
+    ----------
+    classes : ndarray
+        The labels in sorted order.
+    temperature : float
+        Logits are divided by it.
+    """
+
+    classes: np.ndarray[Any, Any]
+    temperature: float = 1.0
+
+    @property
+    def outputs(self) -> int:
+        """The number of outputs of the network."""
+        return 1 if len(self.classes) == 2 else len(self.classes)
+
+    @property
+    def scale(self) -> Floats:
+        """By how much an output of the network is multiplied."""
+        return np.full(self.outputs, 1 / self.temperature)
+
+    def encode(self, y: Floats) -> Floats:
+        """Return what the network learns: class numbers, as they are."""
+        return y
+
+    def decode(self, outputs: Floats) -> Floats:
+        """Return logits from the outputs of the network."""
+        return outputs * self.scale
+
+
+@dataclass(frozen=True)
+class NumberTarget:
+    """Numbers less their median, in quartile deviations."""
+
+    center: Floats
+    scale: Floats
+
+    @classmethod
+    def fit(cls, y: Floats, weight: Floats) -> NumberTarget:
+        """Choose center and scale of each target from rows in canonical form."""
+        pairs = [_center_and_scale(column, weight) for column in y.T]
+        return cls(np.array([c for c, _ in pairs]), np.array([s for _, s in pairs]))
+
+    @property
+    def outputs(self) -> int:
+        """The number of outputs of the network."""
+        return len(self.center)
+
+    def encode(self, y: Floats) -> Floats:
+        """Return what the network learns."""
+        return (y - self.center) / self.scale
+
+    def decode(self, outputs: Floats) -> Floats:
+        """Return predictions from the outputs of the network."""
+        return self.center + outputs * self.scale
+
+
+def _center_and_scale(y: Floats, weight: Floats) -> tuple[float, float]:
+    low, median, high = weighted_quantile(y, weight, np.array([0.25, 0.5, 0.75]))
+    scale = float(high - low) / 2
+    if scale <= 0:  # most values are equal
+        scale = weighted_mean_and_deviation(y, weight)[1]
+    return float(median), scale if scale > 0 else 1.0
+
+
+def fit_temperature(logits: Floats, y: np.ndarray[Any, Any], weight: Floats) -> float:
+    """Return the temperature T with the least cross-entropy of ``logits / T``.
+
+    The loss is convex in 1/T, so its derivative has one root; it is found by bisection on log T
+    between 1/20 and 20.
+
+    Parameters
+    ----------
+    logits : ndarray of shape (rows, 1) for two classes, or (rows, classes)
+    y : ndarray of class numbers of shape (rows,)
+    weight : ndarray of shape (rows,)
+    """
+    if logits.shape[1] == 1:
+        logits = np.concatenate([np.zeros_like(logits), logits], axis=1)
+    true = logits[np.arange(len(y)), y.astype(int)]
+
+    def derivative(inverse: float) -> float:
+        z = logits * inverse
+        p = np.exp(z - z.max(axis=1, keepdims=True))
+        p /= p.sum(axis=1, keepdims=True)
+        return float(weight @ ((p * logits).sum(axis=1) - true))
+
+    low, high = np.log(1 / 20), np.log(20)
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if derivative(float(np.exp(middle))) < 0 else (low, middle)
+    return float(np.exp(-(low + high) / 2))

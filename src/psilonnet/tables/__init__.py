@@ -1,0 +1,21 @@
+"""Tables: columns of any frame, and their encoding as numbers."""
+
+from psilonnet.tables.canonical import CanonicalRows, canonical_rows
+from psilonnet.tables.codes import CategoryCode, NumberCode
+from psilonnet.tables.columns import Column, read_columns
+from psilonnet.tables.encoder import OutOfRangeWarning, TableEncoder, fit_encoder
+from psilonnet.tables.quantiles import weighted_mean_and_deviation, weighted_quantile
+
+__all__ = [
+    "CanonicalRows",
+    "CategoryCode",
+    "Column",
+    "NumberCode",
+    "OutOfRangeWarning",
+    "TableEncoder",
+    "canonical_rows",
+    "fit_encoder",
+    "read_columns",
+    "weighted_mean_and_deviation",
+    "weighted_quantile",
+]

@@ -1,0 +1,145 @@
+"""How one column becomes numbers. Each code knows how steep it is, for certificates."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from psilonnet.tables.quantiles import weighted_mean_and_deviation, weighted_quantile
+
+if TYPE_CHECKING:
+    from psilonnet.tables.columns import Column
+
+Scaling = Literal["standard", "robust"]
+Floats = np.ndarray[Any, np.dtype[np.float64]]
+
+CLIP = 3.0  # where the smooth clip of robust scaling levels off
+MOST_LEVELS = 50
+RARE = 5.0, 0.01  # a level in fewer rows than this, and in a smaller share of them, is rare
+
+
+@dataclass(frozen=True)
+class NumberCode:
+    """Numbers and times: ``(x - center) / scale``, or a smooth clip of it.
+
+    Robust scaling uses ``clip(z) = z / sqrt(1 + (z / 3)^2)``, which lies between -3 and 3 and has
+    slopes between 0 and 1. A missing number becomes 0; if numbers were missing in training, a
+    second column tells, 1 for missing and 0 otherwise.
+    """
+
+    center: float
+    scale: float  # 0 for a column that is constant
+    low: float
+    high: float
+    clipped: bool
+    has_missing: bool
+
+    @classmethod
+    def fit(cls, column: Column, weight: Floats, scaling: Scaling) -> NumberCode:
+        """Choose center and scale from the rows that are not missing."""
+        present = ~np.isnan(column.values)
+        values, weight = column.values[present], weight[present]
+        center, scale = weighted_mean_and_deviation(values, weight)
+        low, high = (float(values.min()), float(values.max())) if len(values) else (0.0, 0.0)
+        if scaling == "robust":
+            quartiles = weighted_quantile(values, weight, np.array([0.25, 0.5, 0.75]))
+            center, spread = float(quartiles[1]), float(quartiles[2] - quartiles[0]) / 1.349
+            scale = spread if spread > 0 else scale
+        # Rounding leaves a constant column a deviation of about 1e-16 of its size.
+        if low == high or scale <= 1e-13 * max(abs(low), abs(high)):
+            scale = 0.0
+        some_missing = bool(present.any() and not present.all())
+        return cls(center, scale, low, high, scaling == "robust", some_missing)
+
+    @property
+    def width(self) -> int:
+        """The number of columns that the code makes."""
+        return int(self.scale > 0) + int(self.has_missing)
+
+    @property
+    def slope(self) -> float:
+        """The most that the encoded column moves when the number moves by one unit."""
+        return 1 / self.scale if self.scale > 0 else 0.0
+
+    def encode(self, values: Floats) -> Floats:
+        """Map (rows,) to (rows, width)."""
+        columns = []
+        missing = np.isnan(values)
+        if self.scale > 0:
+            z = np.where(missing, 0.0, (np.where(missing, 0.0, values) - self.center) / self.scale)
+            columns.append(z / np.sqrt(1 + (z / CLIP) ** 2) if self.clipped else z)
+        if self.has_missing:
+            columns.append(missing.astype(float))
+        return np.stack(columns, axis=1) if columns else np.empty((len(values), 0))
+
+    def labels(self, name: str) -> list[str]:
+        """Return a name for each column that the code makes."""
+        return [name] * int(self.scale > 0) + [f"{name} is missing"] * int(self.has_missing)
+
+    def far_outside(self, values: Floats) -> int:
+        """Count the values farther outside the training range than that range is wide."""
+        width = self.high - self.low
+        with np.errstate(invalid="ignore"):
+            outside = (values < self.low - width) | (values > self.high + width)
+        return int(outside.sum()) if self.scale > 0 else 0
+
+
+@dataclass(frozen=True)
+class CategoryCode:
+    """Categories and booleans: one 0/1 column per level; two levels are one -1/+1 column.
+
+    Rare levels share one column, missing cells have their own. A level that was not seen in
+    training counts as rare, or as none of the levels if no level was rare.
+    """
+
+    levels: tuple[str, ...]
+    has_rare: bool
+    has_missing: bool
+
+    @classmethod
+    def fit(cls, column: Column, weight: Floats) -> CategoryCode:
+        """Keep the most frequent levels, in alphabetical order."""
+        present = np.array([v is not None for v in column.values], dtype=bool)
+        found, inverse = np.unique(column.values[present].astype(str), return_inverse=True)
+        mass = np.bincount(inverse.reshape(-1), weights=weight[present], minlength=len(found))
+        rows, share = RARE
+        least = min(rows * weight.sum() / len(weight), share * weight.sum())
+        # Two levels are one column, however rare one of them is.
+        frequent = mass >= (0.0 if len(found) <= 2 else least)
+        ranked = sorted(np.flatnonzero(frequent), key=lambda k: (-mass[k], found[k]))
+        kept = sorted(str(found[k]) for k in ranked[:MOST_LEVELS])
+        return cls(tuple(kept), len(kept) < len(found), not present.all())
+
+    @property
+    def is_sign(self) -> bool:
+        """Whether there are just two states, encoded as -1 and +1."""
+        return len(self.levels) == 2 and not self.has_rare and not self.has_missing
+
+    @property
+    def width(self) -> int:
+        """The number of columns that the code makes; a constant column makes none."""
+        states = len(self.levels) + self.has_rare + self.has_missing
+        return 1 if self.is_sign else (0 if states < 2 else states)
+
+    def encode(self, values: np.ndarray[Any, Any]) -> Floats:
+        """Map (rows,) to (rows, width)."""
+        states: list[str | None] = [*self.levels]
+        number = {level: k for k, level in enumerate(states)}
+        rare = len(states) if self.has_rare else -1
+        missing = len(states) + self.has_rare if self.has_missing else -1
+        code = np.array([missing if v is None else number.get(v, rare) for v in values], dtype=int)
+        if self.is_sign:
+            sign: Floats = np.where(code < 0, 0.0, 2.0 * code - 1.0)
+            return sign[:, None]
+        hits: Floats = (code[:, None] == np.arange(self.width)).astype(float)
+        return hits
+
+    def labels(self, name: str) -> list[str]:
+        """Return a name for each column that the code makes."""
+        if self.is_sign:
+            return [f"{name} = {self.levels[1]}"]
+        words = [f"{name} = {level}" for level in self.levels]
+        words += [f"{name} is rare"] * self.has_rare + [f"{name} is missing"] * self.has_missing
+        return words[: self.width]

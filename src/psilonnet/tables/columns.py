@@ -1,0 +1,179 @@
+"""From any table to columns: numbers as floats with NaN, everything else as words with None."""
+
+from __future__ import annotations
+
+import datetime
+import math
+import numbers
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import narwhals as nw
+import numpy as np
+
+Kind = Literal["number", "time", "category"]
+Floats = np.ndarray[Any, np.dtype[np.float64]]
+
+DAY = 86_400_000.0  # milliseconds
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of a table.
+
+    Attributes
+    ----------
+    name : str
+    kind : {"number", "time", "category"}
+        Times are numbers of days since 1970; booleans are categories.
+    values : ndarray of shape (rows,)
+        Floats with NaN for a missing cell, or for categories an object array of str with None.
+    """
+
+    name: str
+    kind: Kind
+    values: np.ndarray[Any, Any]
+
+    def take(self, rows: np.ndarray[Any, Any]) -> Column:
+        """Return some rows of the column."""
+        return Column(self.name, self.kind, self.values[rows])
+
+
+def read_columns(table: Any) -> list[Column]:
+    """Return the columns of a pandas, polars or Arrow table, or of a two-dimensional array.
+
+    Columns of an array are named x0, x1, ...
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> [column.kind for column in read_columns(np.array([[1.5, "a"], [None, "b"]], dtype=object))]
+    ['number', 'category']
+    """
+    if isinstance(table, np.ndarray):
+        names = [f"x{k}" for k in range(table.shape[1])]
+        columns = [_from_array(n, v) for n, v in zip(names, table.T, strict=True)]
+    else:
+        frame = nw.from_native(table, eager_only=True)
+        columns = [_from_series(str(series.name), series) for series in frame.iter_columns()]
+    for column in columns:
+        _check_finite(column)
+    return columns
+
+
+def _check_finite(column: Column) -> None:
+    if column.kind != "category" and np.isinf(column.values).any():
+        row = int(np.isinf(column.values).argmax())
+        raise ValueError(
+            f"Numbers must be finite or missing. Column {column.name!r} contains infinity in row "
+            f"{row}. Replace it by a number or by NaN, which counts as missing."
+        )
+
+
+def _from_array(name: str, values: np.ndarray[Any, Any]) -> Column:
+    if values.dtype == object:
+        return _from_objects(name, values)
+    if values.dtype.kind in "mM":
+        days = values.astype("datetime64[ms]" if values.dtype.kind == "M" else "timedelta64[ms]")
+        floats = np.where(np.isnat(days), np.nan, days.astype(np.int64).astype(float) / DAY)
+        return Column(name, "time" if values.dtype.kind == "M" else "number", floats)
+    if values.dtype.kind in "US":
+        return Column(name, "category", values.astype(str).astype(object))
+    if values.dtype.kind == "b":
+        return Column(name, "category", values.astype(str).astype(object))
+    return Column(name, "number", values.astype(float))
+
+
+def _from_series(name: str, series: nw.Series[Any]) -> Column:
+    dtype = series.dtype
+    if dtype.is_numeric():
+        return Column(name, "number", _floats(series))
+    if dtype in (nw.Datetime, nw.Date):
+        stamps = series.cast(nw.Datetime("ms")) if dtype == nw.Date else series
+        return Column(name, "time", _floats(stamps.dt.timestamp("ms")) / DAY)
+    if dtype == nw.Duration:
+        return Column(name, "number", _floats(series.dt.total_milliseconds()) / DAY)
+    if dtype in (nw.String, nw.Categorical, nw.Enum, nw.Boolean, nw.Object, nw.Unknown):
+        objects = np.empty(len(series), dtype=object)
+        objects[:] = series.to_list()
+        column = _from_objects(name, objects)
+        # The type of the column decides, not the values that happen to be in it.
+        if dtype in (nw.String, nw.Categorical, nw.Enum) and column.kind != "category":
+            return Column(name, "category", _words(objects, _missing(objects)))
+        return column
+    raise TypeError(
+        "A column must hold numbers, booleans, words, categories or dates. "
+        f"Column {name!r} holds {dtype} instead: turn it into such columns."
+    )
+
+
+def _floats(series: nw.Series[Any]) -> Floats:
+    missing = series.is_null().to_numpy().astype(bool)
+    filled: Floats = np.asarray(series.fill_null(0).cast(nw.Float64).to_numpy(), dtype=float).copy()
+    filled[missing] = np.nan
+    return filled
+
+
+def _missing(values: np.ndarray[Any, Any]) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    """Tell which cells are None, NaN, NaT or pandas' NA."""
+    names = ("NoneType", "NAType", "NaTType")
+    flags = [
+        type(v).__name__ in names or (isinstance(v, (float, np.floating)) and math.isnan(v))
+        for v in values
+    ]
+    return np.array(flags, dtype=bool)
+
+
+def _from_objects(name: str, values: np.ndarray[Any, Any]) -> Column:
+    """Find out what an object column holds by looking at every cell."""
+    missing = _missing(values)
+    present = values[~missing]
+    if all(isinstance(v, numbers.Number) and not isinstance(v, (bool, np.bool_)) for v in present):
+        floats = np.full(len(values), np.nan)
+        floats[~missing] = [_as_float(name, v) for v in present]
+        return Column(name, "number", floats)
+    if all(isinstance(v, (datetime.date, np.datetime64)) for v in present):
+        stamps = np.full(len(values), np.datetime64("NaT"), dtype="datetime64[ms]")
+        stamps[~missing] = [np.datetime64(_naive(v), "ms") for v in present]
+        return _from_array(name, stamps)
+    strange = next((v for v in present if not isinstance(v, (str, numbers.Number))), None)
+    if strange is not None and not isinstance(strange, np.bool_):
+        raise TypeError(
+            f"A cell must be a number, a word, a date or missing: argument must be a string or a "
+            f"number. Column {name!r} holds {strange!r} of type {type(strange).__name__} instead."
+        )
+    return Column(name, "category", _words(values, missing))
+
+
+def _as_float(name: str, value: Any) -> float:
+    try:
+        return float(value)
+    except TypeError:
+        raise ValueError(f"Complex data not supported: column {name!r} holds {value!r}.") from None
+
+
+def _naive(moment: Any) -> Any:
+    """Return a moment without its time zone, in UTC."""
+    if isinstance(moment, datetime.datetime) and moment.tzinfo is not None:
+        return moment.astimezone(datetime.timezone.utc).replace(tzinfo=None)
+    return moment
+
+
+def _words(
+    values: np.ndarray[Any, Any], missing: np.ndarray[Any, np.dtype[np.bool_]]
+) -> np.ndarray[Any, Any]:
+    words = np.empty(len(values), dtype=object)
+    for row, value in enumerate(values):
+        words[row] = None if missing[row] else word_of(value)
+    return words
+
+
+def word_of(value: Any) -> str:
+    """Return the word of a level: whole numbers look the same whatever their type.
+
+    >>> word_of(1), word_of(1.0), word_of(True), word_of("1.0")
+    ('1', '1', 'True', '1.0')
+    """
+    if isinstance(value, (float, np.floating)) and float(value).is_integer():
+        return str(int(value))
+    return str(value)

@@ -1,0 +1,132 @@
+"""A whole table as numbers, with the way back to the user's columns."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from psilonnet.tables.codes import CategoryCode, NumberCode
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from psilonnet.tables.codes import Floats, Scaling
+    from psilonnet.tables.columns import Column, Kind
+
+
+class OutOfRangeWarning(UserWarning):
+    """Rows lie far outside the range of the training rows."""
+
+
+@dataclass(frozen=True)
+class TableEncoder:
+    """Fitted codes, one per column of the table.
+
+    Attributes
+    ----------
+    names : tuple of str
+    kinds : tuple of {"number", "time", "category"}
+    codes : tuple of NumberCode or CategoryCode
+    """
+
+    names: tuple[str, ...]
+    kinds: tuple[Kind, ...]
+    codes: tuple[NumberCode | CategoryCode, ...]
+
+    @property
+    def width(self) -> int:
+        """The number of encoded columns."""
+        return sum(code.width for code in self.codes)
+
+    @property
+    def sources(self) -> np.ndarray[Any, np.dtype[np.intp]]:
+        """The column of the table that each encoded column comes from."""
+        return np.repeat(np.arange(len(self.codes)), [code.width for code in self.codes])
+
+    @property
+    def labels(self) -> list[str]:
+        """A name for each encoded column."""
+        pairs = zip(self.names, self.codes, strict=True)
+        return [label for name, code in pairs for label in code.labels(name)]
+
+    def encode(self, columns: Sequence[Column]) -> Floats:
+        """Return the encoded table of shape (rows, width), in float64."""
+        self._check_kinds(columns)
+        parts = [c.encode(column.values) for c, column in zip(self.codes, columns, strict=True)]
+        encoded: Floats = np.concatenate(parts, axis=1)
+        return encoded
+
+    def warn_far_outside(self, columns: Sequence[Column]) -> None:
+        """Warn once if rows lie far outside the training range, and name the columns."""
+        far = {}
+        for name, code, column in zip(self.names, self.codes, columns, strict=True):
+            if isinstance(code, NumberCode) and (count := code.far_outside(column.values)):
+                far[name] = count
+        if far:
+            said = ", ".join(f"{name!r} ({count} rows)" for name, count in list(far.items())[:5])
+            warnings.warn(
+                "Some rows lie farther outside the range of the training rows than that range is "
+                f"wide, and predictions for them are guesses. Columns: {said}.",
+                OutOfRangeWarning,
+                stacklevel=4,
+            )
+
+    def _check_kinds(self, columns: Sequence[Column]) -> None:
+        for name, kind, column in zip(self.names, self.kinds, columns, strict=True):
+            empty = column.kind != "category" and np.isnan(column.values).all()
+            if column.kind != kind and not empty and len(column.values):
+                raise ValueError(
+                    f"Column {name!r} must hold the same kind of values as in fit. It held kind "
+                    f"{kind!r}, and holds {column.kind!r} now: convert it first."
+                )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the encoder as plain data for a file."""
+        return {
+            "names": list(self.names),
+            "kinds": list(self.kinds),
+            "codes": [asdict(code) for code in self.codes],
+        }
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> TableEncoder:
+        """Return an encoder from plain data."""
+        codes: list[NumberCode | CategoryCode] = []
+        for kind, code in zip(data["kinds"], data["codes"], strict=True):
+            if kind == "category":
+                codes.append(CategoryCode(**{**code, "levels": tuple(code["levels"])}))
+            else:
+                codes.append(NumberCode(**code))
+        return cls(tuple(data["names"]), tuple(data["kinds"]), tuple(codes))
+
+
+def fit_encoder(columns: Sequence[Column], weight: Floats, scaling: Scaling) -> TableEncoder:
+    """Choose the codes of a table from rows in canonical form."""
+    codes = [
+        CategoryCode.fit(column, weight)
+        if column.kind == "category"
+        else NumberCode.fit(column, weight, scaling)
+        for column in columns
+    ]
+    for column, code in zip(columns, codes, strict=True):
+        _warn_useless(column, code)
+    names, kinds = tuple(c.name for c in columns), tuple(c.kind for c in columns)
+    return TableEncoder(names, kinds, tuple(codes))
+
+
+def _warn_useless(column: Column, code: NumberCode | CategoryCode) -> None:
+    n = len(column.values)
+    distinct = len(set(column.values)) if isinstance(code, CategoryCode) else 0
+    if n >= 20 and distinct > 0.9 * n:
+        said = (
+            "has another value in almost every row, like an identifier. Nothing can be learned "
+            "from it: drop it, or turn it into numbers if it holds any."
+        )
+    elif all(v is None or v != v for v in column.values):  # noqa: PLR0124
+        said = "has no value in any row, and is left out: drop it, or check how it was read."
+    else:
+        return
+    warnings.warn(f"Column {column.name!r} {said}", UserWarning, stacklevel=5)

@@ -1,0 +1,47 @@
+"""Means, deviations and quantiles of weighted rows: a weight of two counts as two equal rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+Floats = np.ndarray[Any, np.dtype[np.float64]]
+
+
+def weighted_mean_and_deviation(values: Floats, weight: Floats) -> tuple[float, float]:
+    """Return mean and standard deviation; (0, 0) of no rows.
+
+    Examples
+    --------
+    >>> weighted_mean_and_deviation(np.array([0.0, 3.0]), np.array([2.0, 1.0]))[0]
+    1.0
+    """
+    total = weight.sum()
+    if total == 0:
+        return 0.0, 0.0
+    with np.errstate(over="ignore"):
+        mean = float((values * (weight / total)).sum())
+        deviation = float(np.sqrt(((values - mean) ** 2 * (weight / total)).sum()))
+    if not np.isfinite(deviation):  # the square of a huge number
+        largest = np.abs(values).max()
+        inner = weighted_mean_and_deviation(values / largest, weight)
+        return inner[0] * largest, inner[1] * largest
+    return mean, deviation
+
+
+def weighted_quantile(values: Floats, weight: Floats, levels: Floats) -> Floats:
+    """Return quantiles by linear interpolation between the midpoints of the rows' weights.
+
+    Examples
+    --------
+    >>> weighted_quantile(np.array([3.0, 1.0, 2.0]), np.ones(3), np.array([0.5]))
+    array([2.])
+    """
+    if len(values) == 0:
+        return np.zeros(len(levels))
+    points, inverse = np.unique(values, return_inverse=True)
+    mass = np.bincount(inverse, weights=weight)
+    middle = np.cumsum(mass) - mass / 2
+    quantiles: Floats = np.interp(np.asarray(levels) * mass.sum(), middle, points)
+    return quantiles
