@@ -10,7 +10,9 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from psilonnet._versions import show_versions
+    from psilonnet.deploy import ModelFileError
     from psilonnet.estimators import PSiLONClassifier, PSiLONRegressor
+    from psilonnet.estimators import load_model as load
     from psilonnet.nn import (
         CReLUBlock,
         CReLULinear,
@@ -25,12 +27,14 @@ if TYPE_CHECKING:
 _HOMES = {
     "CReLUBlock": "psilonnet.nn",
     "CReLULinear": "psilonnet.nn",
+    "ModelFileError": "psilonnet.deploy",
     "NormalizedLinear": "psilonnet.nn",
     "PSiLONClassifier": "psilonnet.estimators",
     "PSiLONNet": "psilonnet.nn",
     "PSiLONRegressor": "psilonnet.estimators",
     "PSiLONResNet": "psilonnet.nn",
     "fold": "psilonnet.nn",
+    "load": "psilonnet.estimators:load_model",
     "make_net": "psilonnet.nn",
     "path_norm_penalty": "psilonnet.nn",
     "show_versions": "psilonnet._versions",
@@ -39,6 +43,7 @@ _HOMES = {
 __all__ = [
     "CReLUBlock",
     "CReLULinear",
+    "ModelFileError",
     "NormalizedLinear",
     "PSiLONClassifier",
     "PSiLONNet",
@@ -46,6 +51,7 @@ __all__ = [
     "PSiLONResNet",
     "__version__",
     "fold",
+    "load",
     "make_net",
     "path_norm_penalty",
     "show_versions",
@@ -54,7 +60,8 @@ __all__ = [
 
 def __getattr__(name: str) -> object:
     if name in _HOMES:
-        return getattr(import_module(_HOMES[name]), name)
+        home, _, original = _HOMES[name].partition(":")
+        return getattr(import_module(home), original or name)
     raise AttributeError(f"module 'psilonnet' has no attribute {name!r}")
 
 

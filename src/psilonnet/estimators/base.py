@@ -7,6 +7,7 @@ import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import narwhals as nw
 import numpy as np
 import torch
 from scipy import sparse
@@ -29,11 +30,13 @@ from psilonnet.estimators.fitting import (
     train_on_all,
 )
 from psilonnet.estimators.parameters import check_parameters
+from psilonnet.estimators.saving import save_model
 from psilonnet.estimators.splits import make_splits
 from psilonnet.tables import canonical_rows, fit_encoder, read_columns, weighted_quantile
 from psilonnet.training import STRENGTHS, Plan
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Sequence
 
     from psilonnet.estimators.fitting import Choice
@@ -248,7 +251,11 @@ class BasePSiLON(BaseEstimator):  # type: ignore[misc]
                 "Sparse input is not supported, because a bound per column needs dense columns. "
                 f"Got a sparse matrix of shape {X.shape}: use X.toarray()."
             )
-        if _is_frame(X):
+        if hasattr(X, "collect"):
+            raise TypeError(
+                f"The table must be in memory. Got a lazy {type(X).__name__}: call its collect()."
+            )
+        if nw.dependencies.is_into_dataframe(X):
             _check_frame(X)
         else:
             X = _as_array(X, type(self).__name__)
@@ -259,10 +266,18 @@ class BasePSiLON(BaseEstimator):  # type: ignore[misc]
         """Return the averaged outputs of the members in float64, of shape (rows, outputs)."""
         check_is_fitted(self)
         columns = self._read(X, reset=False)
-        self.encoder_.warn_far_outside(columns)
         x = torch.from_numpy(self.encoder_.encode(columns))
+        self.encoder_.warn_far_outside(columns)
         average: Array = forward(self.net_, x).mean(axis=0)
         return np.asarray(self.target_.decode(average))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted model to one file: numbers and words, no code.
+
+        ``psilonnet.load(path)`` reads it, and predicts the same to the last bit.
+        """
+        check_is_fitted(self)
+        save_model(self, path)
 
     # What a fitted model says.
 
@@ -330,10 +345,6 @@ class BasePSiLON(BaseEstimator):  # type: ignore[misc]
         return tags
 
 
-def _is_frame(X: Any) -> bool:
-    return hasattr(X, "__dataframe__") or hasattr(X, "__narwhals_dataframe__")
-
-
 def _check_frame(X: Any) -> None:
     names = list(getattr(X, "column_names", None) or X.columns)
     twice = sorted({str(name) for name in names if names.count(name) > 1})
@@ -351,15 +362,13 @@ def _check_frame(X: Any) -> None:
 def _as_array(X: Any, owner: str) -> Array:
     """Return a two-dimensional array; cells of lists keep their own types."""
     if isinstance(X, (list, tuple)):
-        try:
-            X = np.array(X, dtype=object)
-        except ValueError as error:
+        lengths = {len(row) for row in X if isinstance(row, (list, tuple))}
+        if len(lengths) > 1:
             raise ValueError(
-                "All rows of a table must have the same number of cells. Got rows of different "
-                f"lengths ({error})."
-            ) from None
-        if X.ndim == 2 and any(isinstance(v, (list, tuple)) for v in X.flat):
-            raise ValueError("All cells of a table must be single values. Got lists among them.")
+                "All rows of a table must have the same number of cells. Got rows of "
+                f"{min(lengths)} to {max(lengths)} cells: fill the missing cells with None."
+            )
+        X = np.array(X, dtype=object)
     array: Array = check_array(X, dtype=None, ensure_all_finite=False, estimator=owner)
     return array
 

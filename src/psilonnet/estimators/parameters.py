@@ -8,6 +8,7 @@ from numbers import Integral, Real
 from typing import Any, NamedTuple
 
 import numpy as np
+import torch
 
 
 class Rule(NamedTuple):
@@ -64,6 +65,14 @@ def _is_validation(value: Any) -> bool:
     )
 
 
+def _is_device(value: Any) -> bool:
+    try:
+        torch.device(value)
+    except (RuntimeError, TypeError):
+        return False
+    return isinstance(value, str)
+
+
 FLAG = Rule(lambda value: isinstance(value, (bool, np.bool_)), "True or False")
 
 RULES: dict[str, Rule] = {
@@ -91,9 +100,7 @@ RULES: dict[str, Rule] = {
     "max_steps": whole(1),
     "batch_size": whole(1),
     "learning_rate": Rule(lambda v: is_real(v) and v > 0, "a number above 0"),
-    "device": Rule(
-        lambda v: isinstance(v, str) and len(v) > 0, "the name of a torch device, such as 'cpu'"
-    ),
+    "device": Rule(_is_device, "the name of a torch device, such as 'cpu' or 'cuda'"),
     "matmul_precision": one_of("highest", "high", "medium"),
     "verbose": Rule(
         lambda v: isinstance(v, (bool, np.bool_)) or is_whole(v) or v == "auto",

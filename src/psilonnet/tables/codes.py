@@ -16,8 +16,14 @@ Scaling = Literal["standard", "robust"]
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 
 CLIP = 3.0  # where the smooth clip of robust scaling levels off
+FAR = 1e15  # no number is farther from the center than this many scales
 MOST_LEVELS = 50
 RARE = 5.0, 0.01  # a level in fewer rows than this, and in a smaller share of them, is rare
+
+
+def _require(holds: bool, code: object) -> None:
+    if not holds:
+        raise ValueError(f"A code of a column must have finite, consistent entries. Got {code!r}.")
 
 
 @dataclass(frozen=True)
@@ -35,6 +41,12 @@ class NumberCode:
     high: float
     clipped: bool
     has_missing: bool
+
+    def __post_init__(self) -> None:
+        numbers = (self.center, self.scale, self.low, self.high)
+        _require(all(isinstance(v, (int, float)) and np.isfinite(v) for v in numbers), self)
+        _require(self.scale >= 0 and self.low <= self.high, self)
+        _require(isinstance(self.clipped, bool) and isinstance(self.has_missing, bool), self)
 
     @classmethod
     def fit(cls, column: Column, weight: Floats, scaling: Scaling) -> NumberCode:
@@ -68,8 +80,10 @@ class NumberCode:
         columns = []
         missing = np.isnan(values)
         if self.scale > 0:
-            z = np.where(missing, 0.0, (np.where(missing, 0.0, values) - self.center) / self.scale)
-            columns.append(z / np.sqrt(1 + (z / CLIP) ** 2) if self.clipped else z)
+            with np.errstate(over="ignore"):
+                z = (np.where(missing, self.center, values) - self.center) / self.scale
+            z = np.clip(z, -FAR, FAR)
+            columns.append(z / np.hypot(1, z / CLIP) if self.clipped else z)
         if self.has_missing:
             columns.append(missing.astype(float))
         return np.stack(columns, axis=1) if columns else np.empty((len(values), 0))
@@ -97,6 +111,11 @@ class CategoryCode:
     levels: tuple[str, ...]
     has_rare: bool
     has_missing: bool
+
+    def __post_init__(self) -> None:
+        _require(all(isinstance(level, str) for level in self.levels), self)
+        _require(len(set(self.levels)) == len(self.levels), self)
+        _require(isinstance(self.has_rare, bool) and isinstance(self.has_missing, bool), self)
 
     @classmethod
     def fit(cls, column: Column, weight: Floats) -> CategoryCode:

@@ -94,13 +94,18 @@ class TableEncoder:
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> TableEncoder:
         """Return an encoder from plain data."""
+        names = data["names"]
+        if not all(isinstance(name, str) for name in names) or len(set(names)) != len(names):
+            raise ValueError(f"Names of columns must be unique words. Got {names!r}.")
         codes: list[NumberCode | CategoryCode] = []
         for kind, code in zip(data["kinds"], data["codes"], strict=True):
             if kind == "category":
                 codes.append(CategoryCode(**{**code, "levels": tuple(code["levels"])}))
             else:
                 codes.append(NumberCode(**code))
-        return cls(tuple(data["names"]), tuple(data["kinds"]), tuple(codes))
+        if not set(data["kinds"]) <= {"number", "time", "category"} or len(names) != len(codes):
+            raise ValueError(f"Each column must have a kind. Got {data['kinds']!r}.")
+        return cls(tuple(names), tuple(data["kinds"]), tuple(codes))
 
 
 def fit_encoder(columns: Sequence[Column], weight: Floats, scaling: Scaling) -> TableEncoder:

@@ -1,0 +1,85 @@
+"""Model files: safetensors with a JSON manifest in the header. Nothing in them is ever run."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from safetensors import safe_open
+from safetensors.torch import save_file
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from torch import Tensor
+
+FORMAT = 1
+
+
+class ModelFileError(ValueError):
+    """A file that does not hold a model that this version can read."""
+
+
+def write_model_file(
+    path: str | os.PathLike[str], manifest: Mapping[str, Any], tensors: Mapping[str, Tensor]
+) -> None:
+    """Write a manifest and tensors to one file; a reader sees it whole or not at all."""
+    path = Path(path)
+    plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    text = json.dumps({**manifest, "format": FORMAT})
+    aside = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        save_file(plain, aside, metadata={"psilonnet": text, "sha256": _digest(text, plain)})
+        aside.replace(path)
+    finally:
+        aside.unlink(missing_ok=True)
+
+
+def read_model_file(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    """Return the manifest and the tensors of a file, on the CPU.
+
+    Raises
+    ------
+    ModelFileError
+        If the file is not a model file, is damaged, or has another format.
+    FileNotFoundError
+        If there is no such file.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise FileNotFoundError(f"There is no model file at {str(path)!r}.")
+    try:
+        # The header is checked against the size of the file before anything is allocated.
+        with safe_open(path, "pt") as file:
+            facts = file.metadata() or {}
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        text = facts["psilonnet"]
+        intact = facts["sha256"] == _digest(text, tensors)
+        manifest = json.loads(text)
+    except Exception as error:  # whatever a damaged file makes the readers raise
+        raise ModelFileError(
+            f"{str(path)!r} is not a model file of psilonnet, or it is damaged "
+            f"({type(error).__name__})."
+        ) from error
+    if not intact:
+        raise ModelFileError(f"{str(path)!r} is damaged: its content does not match its checksum.")
+    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
+        found = manifest.get("format") if isinstance(manifest, dict) else manifest
+        raise ModelFileError(
+            f"This version reads model files of format {FORMAT}. {str(path)!r} has format "
+            f"{found!r}: load it with the version of psilonnet that wrote it."
+        )
+    return manifest, tensors
+
+
+def _digest(text: str, tensors: Mapping[str, Tensor]) -> str:
+    digest = hashlib.sha256(text.encode())
+    for name in sorted(tensors):
+        tensor = tensors[name]
+        digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
+        digest.update(tensor.contiguous().flatten().view(torch.uint8).numpy().data)
+    return digest.hexdigest()

@@ -1,0 +1,170 @@
+"""Fitted estimators from files, and what must hold of what is read."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from psilonnet.deploy import ModelFileError, read_model_file
+from psilonnet.estimators.classifier import PSiLONClassifier
+from psilonnet.estimators.parameters import check_parameters
+from psilonnet.estimators.regressor import PSiLONRegressor
+from psilonnet.estimators.targets import ClassTarget, NumberTarget
+from psilonnet.nn import KnotLinear, PSiLONNet, PSiLONResNet
+from psilonnet.tables import TableEncoder
+
+if TYPE_CHECKING:
+    import os
+
+    from torch import Tensor
+
+    from psilonnet.estimators.base import BasePSiLON
+    from psilonnet.nn import Network
+
+KINDS: dict[str, type[BasePSiLON]] = {
+    "PSiLONClassifier": PSiLONClassifier,
+    "PSiLONRegressor": PSiLONRegressor,
+}
+# Of numbers only; a type from a file could ask for any amount of memory.
+LABEL_TYPES = {"str", "object", "|b1", *(f"{o}{k}{n}" for o in "<|" for k in "iuf" for n in "1248")}
+
+
+def load_model(path: str | os.PathLike[str]) -> BasePSiLON:
+    """Return the fitted estimator in a file.
+
+    The file holds numbers and words only; nothing in it is run.
+
+    Parameters
+    ----------
+    path : path
+
+    Returns
+    -------
+    PSiLONClassifier or PSiLONRegressor
+
+    Raises
+    ------
+    ModelFileError
+        If the file does not describe a valid model.
+    """
+    manifest, tensors = read_model_file(path)
+    try:
+        return _rebuild(manifest, tensors)
+    except ModelFileError:
+        raise
+    except Exception as error:  # a manifest can be wrong in more ways than can be listed
+        raise ModelFileError(
+            f"{str(path)!r} does not describe a valid model ({type(error).__name__}: {error})."
+        ) from error
+
+
+def _rebuild(manifest: dict[str, Any], tensors: dict[str, Tensor]) -> BasePSiLON:
+    kind = KINDS[manifest["kind"]]
+    model = kind(**{k: _from_plain(k, v) for k, v in manifest["parameters"].items()})
+    check_parameters(kind.__name__, model.get_params(deep=False))
+    model.encoder_ = TableEncoder.from_dict(manifest["encoder"])
+    model.target_ = _target_from_dict(manifest["target"], kind)
+    model.net_ = _net_from_tensors(tensors, model)
+    model.n_features_in_ = len(model.encoder_.names)
+    if _bool(manifest["named"]):
+        model.feature_names_in_ = np.array(model.encoder_.names, dtype=object)
+    if isinstance(model, PSiLONClassifier):
+        model.classes_, model.temperature_ = model.target_.classes, model.target_.temperature
+    else:
+        model._one_target = _bool(manifest["one_target"])
+        _check(not model._one_target or model.target_.outputs == 1, "one target, many outputs")
+    model.reg_strength_ = _number(manifest["reg_strength"], least=0.0)
+    model.path_ = None if manifest["path"] is None else _columns(manifest["path"])
+    model.history_ = _columns(manifest["history"])
+    model.n_iter_ = manifest["n_iter"]
+    _check(isinstance(model.n_iter_, int) and model.n_iter_ >= 1, "n_iter is not a number of steps")
+    return model
+
+
+def _net_from_tensors(tensors: dict[str, Tensor], model: BasePSiLON) -> Network:
+    """Rebuild the network; its sizes come from the tensors, so none is larger than the file."""
+    layers = sum(name.endswith(".direction") for name in tensors)
+    _check(layers >= 2, "there are fewer than two layers")
+    first = tensors["0.direction"]
+    _check(first.dim() == 4 and first.dtype == torch.float32, "the first layer is misshapen")
+    for name, tensor in tensors.items():
+        _check(bool(tensor.isfinite().all()), f"{name!r} is not finite")
+    members, width, pieces, n_in = first.shape
+    _check(n_in == model.encoder_.width, "the columns and the first layer do not agree")
+    with torch.device("meta"):  # shapes only
+        net = _shell(model, n_in, width, layers - 1, members, pieces)
+    expected = {name: (t.shape, t.dtype) for name, t in net.state_dict().items()}
+    _check(
+        expected == {name: (t.shape, t.dtype) for name, t in tensors.items()},
+        "the tensors do not have the shapes of the network",
+    )
+    net.load_state_dict(tensors, assign=True)
+    edges = tensors.get("0.edges")
+    _check(edges is None or not bool((edges.diff(dim=-2) < 0).any()), "the knots are not sorted")
+    net.set_prune_mix(float(tensors["0.prune_mix"]))
+    return net
+
+
+def _shell(
+    model: BasePSiLON, n_in: int, width: int, depth: int, members: int, pieces: int
+) -> Network:
+    outputs = model.target_.outputs
+    if model.architecture == "resnet":
+        net: Network = PSiLONResNet(n_in, outputs, width=width, depth=depth, members=(members,))
+    else:
+        activation: Any = "relu" if model.architecture == "mlp" else "crelu"
+        net = PSiLONNet(
+            n_in, outputs, width=width, depth=depth, members=(members,), activation=activation
+        )
+    if pieces > 1:
+        edges = torch.zeros(members, pieces - 1, n_in, device="cpu")
+        net[0] = KnotLinear(edges, width, members=(members,))
+    return net
+
+
+def _target_from_dict(data: dict[str, Any], kind: type[BasePSiLON]) -> ClassTarget | NumberTarget:
+    if kind is PSiLONRegressor:
+        center = np.array([_number(v) for v in data["center"]])
+        scale = np.array([_number(v, least=0.0) for v in data["scale"]])
+        _check(len(center) == len(scale) >= 1, "the target has no scale")
+        return NumberTarget(center, scale)
+    labels, dtype = data["classes"], data["dtype"]
+    _check(isinstance(labels, list) and len(set(labels)) == len(labels) >= 2, "labels repeat")
+    _check(dtype in LABEL_TYPES, f"labels of type {dtype!r}")
+    plain = {"str": str, "object": object}
+    classes = np.array(labels, dtype=plain.get(dtype, dtype))
+    _check(classes.ndim == 1, "labels are not in a row")
+    _check(bool((np.unique(classes) == classes).all()), "the labels are not sorted")
+    temperature = _number(data["temperature"], least=0.0)
+    _check(temperature > 0, "the temperature is not above 0")
+    return ClassTarget(classes, temperature)
+
+
+def _from_plain(name: str, value: Any) -> Any:
+    return dict(value) if name == "class_weight" and isinstance(value, list) else value
+
+
+def _check(holds: bool, what: str) -> None:
+    if not holds:
+        raise ModelFileError(f"The file does not describe a valid model: {what}.")
+
+
+def _bool(value: Any) -> bool:
+    _check(isinstance(value, bool), "a flag is neither true nor false")
+    return bool(value)
+
+
+def _number(value: Any, least: float = -math.inf) -> float:
+    good = isinstance(value, (int, float)) and not isinstance(value, bool)
+    _check(good and math.isfinite(value) and value >= least, f"{value!r} is not a valid number")
+    return float(value)
+
+
+def _columns(data: Any) -> dict[str, list[float]]:
+    """Return columns of numbers; NaN stands for what was not recorded."""
+    columns: dict[str, list[float]] = {str(k): [float(v) for v in c] for k, c in data.items()}
+    _check(len({len(c) for c in columns.values()}) <= 1, "the columns differ in length")
+    return columns

@@ -1,0 +1,54 @@
+"""Fitted estimators to files."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import psilonnet
+from psilonnet.deploy import write_model_file
+from psilonnet.estimators.targets import ClassTarget, NumberTarget
+
+if TYPE_CHECKING:
+    import os
+
+    from psilonnet.estimators.base import BasePSiLON
+
+
+def save_model(model: BasePSiLON, path: str | os.PathLike[str]) -> None:
+    """Write a fitted estimator to a file."""
+    manifest = {
+        "psilonnet": psilonnet.__version__,
+        "kind": type(model).__name__,
+        "parameters": {k: _plain(v) for k, v in model.get_params(deep=False).items()},
+        "encoder": model.encoder_.to_dict(),
+        "named": hasattr(model, "feature_names_in_"),
+        "target": _target_to_dict(model.target_),
+        "one_target": getattr(model, "_one_target", True),
+        "reg_strength": model.reg_strength_,
+        "path": model.path_,
+        "history": model.history_,
+        "n_iter": model.n_iter_,
+    }
+    write_model_file(path, manifest, model.net_.state_dict())
+
+
+def _target_to_dict(target: ClassTarget | NumberTarget) -> dict[str, Any]:
+    if isinstance(target, ClassTarget):
+        dtype = target.classes.dtype
+        words = {"U": "str", "O": "object"}.get(dtype.kind, dtype.str)
+        labels = [_plain(label) for label in target.classes.tolist()]
+        return {"classes": labels, "dtype": words, "temperature": target.temperature}
+    return {"center": target.center.tolist(), "scale": target.scale.tolist()}
+
+
+def _plain(value: Any) -> Any:
+    """Return a parameter or label as plain data; what a file cannot hold becomes None."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, dict):
+        return [[_plain(k), _plain(v)] for k, v in value.items()]
+    if isinstance(value, (list, tuple, np.ndarray)):
+        return [_plain(v) for v in value]
+    return value if isinstance(value, (bool, str, int, float)) else None  # such as a RandomState

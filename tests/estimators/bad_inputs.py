@@ -1,0 +1,170 @@
+"""Bad inputs, each with the error and the words that it must give: rule, value, remedy."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+from scipy import sparse
+
+from psilonnet import PSiLONClassifier, PSiLONRegressor
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(30, 3))
+Y = (X[:, 0] > 0).astype(int)
+FRAME = pd.DataFrame(X, columns=["a", "b", "c"])
+
+
+def classifier(**parameters):
+    settings = {"width": 8, "depth": 1, "max_steps": 3, "random_state": 0, "reg_strength": 1e-3}
+    return PSiLONClassifier(**{**settings, **parameters})
+
+
+def regressor(**parameters):
+    settings = {"width": 8, "depth": 1, "max_steps": 3, "random_state": 0, "reg_strength": 1e-3}
+    return PSiLONRegressor(**{**settings, **parameters})
+
+
+def with_cell(value, kind=float):
+    table = X.astype(kind)
+    table[4, 1] = value
+    return table
+
+
+def fit(table=X, target=Y, model=classifier, **options):
+    parameters = options.pop("parameters", {})
+    return lambda: model(**parameters).fit(table, target, **options)
+
+
+def predict(table, train=FRAME):
+    return lambda: classifier().fit(train, Y).predict(table)
+
+
+def parameter(**parameters):
+    return fit(parameters=parameters)
+
+
+# name: (what is done, error, words of its message)
+BAD_INPUTS = {
+    # cells
+    "infinity": (fit(with_cell(np.inf)), ValueError, r"must be finite or missing"),
+    "minus infinity": (fit(with_cell(-np.inf)), ValueError, r"'x1' contains infinity in row 4"),
+    "infinity at prediction": (predict(FRAME * np.inf), ValueError, r"contains infinity"),
+    "dict in a cell": (fit(with_cell({"k": 1}, object)), TypeError, r"of type dict"),
+    "list in a cell": (fit(with_cell([1], object)), TypeError, r"holds \[1\] of type list"),
+    "complex array": (fit(X + 1j), ValueError, "Complex data not supported"),
+    "complex cell": (fit(with_cell(1j, object)), ValueError, "Complex data not supported"),
+    "list column": (
+        fit(pl.DataFrame({"a": [[1]] * 30})), TypeError, r"Column 'a' holds List.*turn it into",
+    ),
+    # shapes
+    "no rows": (fit(np.empty((0, 3)), []), ValueError, r"0 sample\(s\).*minimum of 1"),
+    "no columns": (fit(np.empty((30, 0))), ValueError, r"0 feature\(s\).*minimum of 1"),
+    "empty frame": (fit(pd.DataFrame(), []), ValueError, r"0 sample\(s\) and 0 feature\(s\)"),
+    "empty polars frame": (fit(pl.DataFrame(), []), ValueError, r"0 sample\(s\) and 0 feature"),
+    "one dimension": (fit(X[:, 0]), ValueError, "Reshape your data"),
+    "three dimensions": (fit(X[:, :, None]), ValueError, r"dim 3"),
+    "a number": (fit(3.0), ValueError, r"Expected 2D array, got scalar array|Expected"),
+    "a word": (fit("table.csv"), ValueError, r"Expected 2D array|could not convert|Reshape"),
+    "nothing": (fit(None), ValueError, r"Expected 2D array|Reshape"),
+    "ragged lists": (fit([[1, 2], [3]] * 15), ValueError, r"same number of cells"),
+    "lists in lists in lists": (fit([[[1], 2]] * 30), TypeError, r"holds \[1\] of type list"),
+    "lazy frame": (fit(pl.LazyFrame({"a": [1, 2]})), TypeError, r"in memory.*collect\(\)"),
+    "sparse": (fit(sparse.csr_matrix(X)), TypeError, r"Sparse input .*toarray\(\)"),
+    "sparse array": (fit(sparse.csr_array(X)), TypeError, r"Sparse input .*toarray\(\)"),
+    "fewer labels": (fit(X, Y[:20]), ValueError, r"inconsistent numbers of samples"),
+    "fewer weights": (fit(sample_weight=np.ones(3)), ValueError, r"inconsistent numbers"),
+    "fewer groups": (fit(groups=np.ones(3)), ValueError, r"inconsistent numbers of samples"),
+    # columns
+    "duplicate names": (
+        fit(pd.DataFrame(X, columns=["a", "a", "b"])), ValueError, r"unique.*\['a'\].*Rename",
+    ),
+    "mixed kinds of names": (
+        fit(pd.DataFrame(X, columns=["a", 1, "b"])), TypeError, r"Feature names.*strings",
+    ),
+    "all constant": (fit(np.ones((30, 2))), ValueError, r"two different values.*All 2 columns"),
+    "one row": (fit(X[:1], [1.0], regressor), ValueError, r"n_samples = 1"),
+    "typo in a name": (
+        predict(FRAME.rename(columns={"a": "A"})), ValueError, r"unseen at fit time:\n- A.*\n- a",
+    ),
+    "column missing": (predict(FRAME[["a", "b"]]), ValueError, r"missing:\n- c"),
+    "columns reordered": (predict(FRAME[["c", "a", "b"]]), ValueError, r"same order"),
+    "column too many": (predict(FRAME.assign(d=1.0)), ValueError, r"unseen at fit time:\n- d"),
+    "too few columns": (predict(X[:, :2], X), ValueError, r"2 features, but .* expecting 3"),
+    "words for numbers": (
+        predict(FRAME.assign(a="x")), ValueError, r"'a' must hold the same kind.*convert it",
+    ),
+    "not fitted": (lambda: classifier().predict(X), ValueError, r"not fitted yet"),
+    "not fitted, saved": (lambda: classifier().save("m"), ValueError, r"not fitted yet"),
+    # targets
+    "no target": (fit(X, None), ValueError, r"requires y to be passed"),
+    "one class": (fit(X, np.ones(30)), ValueError, r"at least 2 classes.*one class only: .*1"),
+    "one class of weight": (
+        fit(sample_weight=(Y == 1).astype(float)), ValueError, r"one class only",
+    ),
+    "numbers as labels": (fit(X, X[:, 0]), ValueError, r"Unknown label type"),
+    "NaN among labels": (fit(X, np.where(Y, 1.0, np.nan)), ValueError, r"y contains NaN.*Drop"),
+    "None among labels": (
+        fit(X, np.where(Y, "a", None).astype(object)), ValueError, r"NaN or None.*class of",
+    ),
+    "two columns of labels": (fit(X, np.stack([Y, Y], 1)), ValueError, r"should be a 1d array"),
+    "labels of two types": (
+        fit(X, np.array(["a", 1] * 15, dtype=object)), TypeError, r"supported between|mix of",
+    ),
+    "NaN among numbers": (
+        fit(X, np.where(Y, 1.0, np.nan), regressor), ValueError, r"y contains NaN",
+    ),
+    "infinite number": (
+        fit(X, np.where(Y, 1.0, np.inf), regressor), ValueError, r"y contains infinity",
+    ),
+    "words as numbers": (fit(X, ["a"] * 30, regressor), ValueError, r"could not convert"),
+    "target of three dimensions": (
+        fit(X, np.ones((30, 1, 1)), regressor), ValueError, r"dim 3|shape \(rows,\)",
+    ),
+    # weights
+    "negative weight": (fit(sample_weight=-np.ones(30)), ValueError, r"[Nn]egative"),
+    "NaN weight": (fit(sample_weight=np.full(30, np.nan)), ValueError, r"contains NaN"),
+    "infinite weight": (fit(sample_weight=np.full(30, np.inf)), ValueError, r"infinity"),
+    "weights all zero": (fit(sample_weight=np.zeros(30)), ValueError, r"above 0|non-zero"),
+    "two columns of weights": (fit(sample_weight=np.ones((30, 2))), ValueError, r"1D array|1d"),
+    "negative class weight": (
+        parameter(class_weight={0: -1.0}), ValueError, r"'class_weight' must be at least 0",
+    ),
+    # validation data
+    "validation not a tuple": (fit(validation_data=X), ValueError, r"must be a tuple \(X, y\)"),
+    "unknown class in validation": (
+        fit(validation_data=(X[:2], [0, 7])), ValueError, r"training rows.*\[7\]",
+    ),
+    "validation of another width": (
+        fit(validation_data=(X[:, :1], Y)), ValueError, r"1 features, but",
+    ),
+    "validation without rows": (
+        fit(validation_data=(X[:0], Y[:0])), ValueError, r"0 sample\(s\)",
+    ),
+    # parameters
+    "architecture": (parameter(architecture="cnn"), ValueError, r"'mlp'.*Got 'cnn'"),
+    "width": (parameter(width=0), ValueError, r"'width'.*at least 1. Got 0"),
+    "width as a float": (parameter(width=8.0), ValueError, r"'width'.*whole number.*Got 8.0"),
+    "depth": (parameter(depth=True), ValueError, r"'depth'.*whole number.*Got True"),
+    "knots": (parameter(knots=1), ValueError, r"'knots'.*at least 2 pieces.*Got 1"),
+    "reg_strength": (parameter(reg_strength=-1), ValueError, r"'reg_strength'.*at least 0.*Got -1"),
+    "reg_strength word": (parameter(reg_strength="best"), ValueError, r"'auto'.*Got 'best'"),
+    "reg_strength empty": (parameter(reg_strength=[]), ValueError, r"'reg_strength'.*Got \[\]"),
+    "reg_strength twice": (parameter(reg_strength=[1, 1]), ValueError, r"different such numbers"),
+    "validation": (parameter(validation=1.5), ValueError, r"'validation'.*between 0 and 1.*1.5"),
+    "one fold": (parameter(validation=1), ValueError, r"'validation'.*folds of at least 2.*Got 1"),
+    "n_members": (parameter(n_members=0), ValueError, r"'n_members'.*at least 1"),
+    "prune": (parameter(prune="yes"), ValueError, r"'prune'.*True or False. Got 'yes'"),
+    "scaling": (parameter(scaling="minmax"), ValueError, r"'scaling'.*'robust'. Got 'minmax'"),
+    "class_weight": (parameter(class_weight=3), ValueError, r"'class_weight'.*'balanced'.*Got 3"),
+    "loss": (
+        fit(X, X[:, 0], regressor, parameters={"loss": "mse"}), ValueError, r"'huber'.*'mse'",
+    ),
+    "max_steps": (parameter(max_steps=0), ValueError, r"'max_steps'.*at least 1"),
+    "batch_size": (parameter(batch_size="all"), ValueError, r"'batch_size'.*Got 'all'"),
+    "learning_rate": (parameter(learning_rate=0), ValueError, r"'learning_rate'.*above 0. Got 0"),
+    "learning_rate NaN": (parameter(learning_rate=np.nan), ValueError, r"'learning_rate'.*nan"),
+    "device": (parameter(device="gpu7"), ValueError, r"'device'.*Got 'gpu7'"),
+    "matmul_precision": (parameter(matmul_precision="low"), ValueError, r"'medium'. Got 'low'"),
+    "verbose": (parameter(verbose="loud"), ValueError, r"'verbose'.*'auto'. Got 'loud'"),
+    "random_state": (parameter(random_state="seed"), ValueError, r"'seed' cannot be used to seed"),
+    "unknown parameter": (lambda: PSiLONClassifier(widht=3), TypeError, r"widht"),
+}  # fmt: skip

@@ -1,0 +1,365 @@
+"""What a data scientist does with the estimators, on messy tables and with scikit-learn's tools."""
+
+import pickle
+import warnings
+
+import joblib
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+import sklearn
+import torch
+from sklearn.base import clone
+from sklearn.compose import ColumnTransformer
+from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_score, cross_validate
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from psilonnet import PSiLONClassifier, PSiLONRegressor
+from psilonnet.estimators.splits import make_splits
+from psilonnet.estimators.targets import fit_temperature
+from psilonnet.tables import OutOfRangeWarning
+from psilonnet.training import take_members
+
+SMALL = {"width": 16, "depth": 1, "max_steps": 60, "learning_rate": 2e-2, "random_state": 0}
+QUICK = {**SMALL, "reg_strength": 1e-3}
+
+
+def messy(n=200, seed=0):
+    """Return a frame with all kinds of columns and holes, and labels that depend on it."""
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame(
+        {
+            "age": rng.normal(40, 12, n),
+            "city": rng.choice(["Rome", "Oslo", "Lima"], n),
+            "member": rng.random(n) > 0.5,
+            "joined": pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.integers(0, 900, n), "D"),
+            "grade": pd.Categorical(rng.choice(["a", "b"], n)),
+            "same": 1.0,
+        }
+    )
+    score = (frame.age - 40) / 12 + (frame.city == "Oslo") + frame.member - 0.8
+    frame.loc[::17, "age"] = np.nan
+    frame.loc[::19, "city"] = None
+    return frame, np.where(score > 0, "yes", "no"), score.to_numpy()
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    frame, labels, score = messy()
+    return PSiLONClassifier(**SMALL).fit(frame, labels), PSiLONRegressor(**SMALL).fit(frame, score)
+
+
+def test_messy_frame_simply_works(fitted):
+    classifier, regressor = fitted
+    frame, labels, score = messy(seed=1)
+    assert classifier.score(frame, labels) > 0.8
+    assert regressor.score(frame, score) > 0.6
+    assert classifier.predict_proba(frame).sum(axis=1) == pytest.approx(1)
+    np.testing.assert_allclose(
+        np.log(classifier.predict_proba(frame)), classifier.predict_log_proba(frame), atol=1e-9
+    )
+    np.testing.assert_array_equal(
+        classifier.predict(frame) == "yes", classifier.decision_function(frame) > 0
+    )
+
+
+@pytest.mark.parametrize("make", [pl.from_pandas, pa.Table.from_pandas])
+def test_other_frames_give_the_same_model(make, fitted):
+    frame, labels, _ = messy()
+    other = PSiLONClassifier(**SMALL).fit(make(frame), labels)
+    np.testing.assert_array_equal(other.predict_proba(make(frame)), fitted[0].predict_proba(frame))
+    assert other.feature_names_in_.tolist() == list(frame.columns)
+
+
+def test_object_arrays_and_lists_give_the_same_model():
+    frame, labels, _ = messy()
+    frame = frame[["age", "city", "member"]]
+    table = frame.astype(object).to_numpy()
+    array = PSiLONClassifier(**QUICK).fit(table, labels).predict_proba(table)
+    listed = PSiLONClassifier(**QUICK).fit(table.tolist(), labels.tolist()).predict_proba(table)
+    np.testing.assert_array_equal(array, listed)
+    np.testing.assert_array_equal(
+        array, PSiLONClassifier(**QUICK).fit(frame, labels).predict_proba(frame)
+    )
+
+
+def test_weights_are_repeats_and_order_does_not_matter():
+    frame, labels, _ = messy(60)
+    rng = np.random.default_rng(0)
+    times = rng.integers(0, 4, len(frame))
+    repeated = rng.permutation(np.repeat(np.arange(len(frame)), times))
+    weighted = PSiLONClassifier(**SMALL).fit(frame, labels, sample_weight=times)
+    listed = PSiLONClassifier(**SMALL).fit(frame.iloc[repeated], labels[repeated])
+    assert weighted.reg_strength_ == listed.reg_strength_
+    np.testing.assert_array_equal(weighted.predict_proba(frame), listed.predict_proba(frame))
+
+
+def test_class_weights_move_predictions_as_sample_weights_do():
+    frame, labels, _ = messy()
+    plain = PSiLONClassifier(**QUICK, calibrate=False).fit(frame, labels)
+    heavy = PSiLONClassifier(**QUICK, calibrate=False, class_weight={"yes": 5.0}).fit(frame, labels)
+    rows = PSiLONClassifier(**QUICK, calibrate=False).fit(
+        frame, labels, sample_weight=np.where(labels == "yes", 5.0, 1.0)
+    )
+    assert heavy.predict_proba(frame)[:, 1].mean() > plain.predict_proba(frame)[:, 1].mean()
+    # The columns are scaled without class weights, so the two are close and not equal.
+    np.testing.assert_allclose(heavy.predict_proba(frame), rows.predict_proba(frame), atol=0.2)
+    rare = np.where(np.arange(len(labels)) % 5 == 0, "yes", "no")
+    balanced = PSiLONClassifier(**QUICK, class_weight="balanced", calibrate=False).fit(frame, rare)
+    assert 0.35 < balanced.predict_proba(frame)[:, 1].mean() < 0.65
+
+
+@pytest.mark.parametrize("labels", [[3, 7, 11], [0.5, 1.5, 2.5], ["a", "b", "c"]])
+def test_many_classes_of_any_type(labels):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(150, 2))
+    y = np.array(labels)[(x[:, 0] > -0.5).astype(int) + (x[:, 0] > 0.5)]
+    if y.dtype.kind == "f":
+        y = y.astype(str)  # scikit-learn takes fractions for numbers, not for labels
+    model = PSiLONClassifier(**SMALL).fit(x, y)
+    assert model.decision_function(x).shape == (150, 3)
+    assert model.score(x, y) > 0.8
+    assert model.predict(x).dtype == y.dtype
+
+
+@pytest.mark.parametrize("loss", ["squared_error", "absolute_error", "huber"])
+def test_several_targets_and_losses(loss):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(150, 3))
+    y = np.stack([100 + 20 * x[:, 0], -x[:, 1]], axis=1)
+    model = PSiLONRegressor(**QUICK, loss=loss).fit(x, y)
+    assert model.predict(x).shape == (150, 2)
+    assert model.score(x, y) > 0.7
+    assert PSiLONRegressor(**QUICK).fit(x, y[:, :1]).predict(x).shape == (150, 1)
+
+
+def test_constant_target_is_predicted():
+    x = np.random.default_rng(0).normal(size=(40, 2))
+    model = PSiLONRegressor(**QUICK).fit(x, np.full(40, 7.0))
+    np.testing.assert_allclose(model.predict(x), 7.0, atol=0.5)
+
+
+def test_path_tells_what_was_tried(fitted):
+    path = fitted[0].path_
+    assert len(path["reg_strength"]) == 13
+    assert path["reg_strength"] == sorted(path["reg_strength"])
+    assert fitted[0].reg_strength_ in path["reg_strength"]
+    assert max(path["steps"]) == 60
+    assert set(path) == {
+        "reg_strength", "valid_loss", "bound", "near_sparsity", "sparsity", "steps",
+    }  # fmt: skip
+    k = path["reg_strength"].index(fitted[0].reg_strength_)
+    left = [v for v, s in zip(path["valid_loss"], path["steps"], strict=True) if s == 60]
+    assert path["valid_loss"][k] == min(left)
+
+
+@pytest.mark.parametrize("validation", [0.25, 3])
+def test_validation_by_fraction_folds_and_groups(validation):
+    frame, labels, _ = messy(90)
+    groups = np.repeat(np.arange(15), 6)
+    model = PSiLONClassifier(**SMALL, validation=validation).fit(frame, labels, groups=groups)
+    assert model.path_ is not None
+    splits = make_splits(np.zeros(90, dtype=np.int64), groups, validation, 0)
+    for train, held in splits:
+        assert not set(groups[train]) & set(groups[held])
+    if validation == 3:
+        assert sorted(np.concatenate([held for _, held in splits])) == list(range(90))
+
+
+def test_splits_are_stratified():
+    strata = np.array([0] * 80 + [1] * 20)
+    ((train, held),) = make_splits(strata, None, 0.2, 0)
+    assert np.bincount(strata[held]).tolist() == [16, 4]
+    assert len(train) + len(held) == 100
+    assert (make_splits(strata, None, 0.2, 1)[0][1] != held).any()
+
+
+@pytest.mark.parametrize("n", [2, 3, 5, 12, 19, 25, 100])
+def test_tiny_tables_fall_back_to_a_stated_strength(n):
+    rng = np.random.default_rng(n)
+    x = rng.normal(size=(n, 2))
+    regressor = PSiLONRegressor(**SMALL).fit(x, x[:, 0])
+    classifier = PSiLONClassifier(**SMALL).fit(x, np.arange(n) % 2)
+    if n < 20:
+        assert regressor.path_ is None
+        assert classifier.path_ is None
+        assert regressor.reg_strength_ == classifier.reg_strength_ == 5e-3
+        assert classifier.temperature_ == 1.0
+    else:
+        assert regressor.path_ is not None
+    assert np.isfinite(regressor.predict(x)).all()
+
+
+def test_class_in_one_row_falls_back():
+    x = np.random.default_rng(0).normal(size=(50, 2))
+    y = np.array(["rare"] + ["a", "b"] * 24 + ["a"])
+    model = PSiLONClassifier(**SMALL).fit(x, y)
+    assert model.path_ is None
+    assert model.predict_proba(x).shape == (50, 3)
+
+
+def test_validation_data_is_never_trained_on():
+    frame, labels, _ = messy(120)
+    held, held_labels, _ = messy(80, seed=1)
+    model = PSiLONClassifier(**SMALL).fit(frame, labels, validation_data=(held, held_labels))
+    assert len(model.path_["valid_loss"]) == 13
+    # Other validation rows that lead to the same strength leave the very same network.
+    first, other = (
+        PSiLONClassifier(**QUICK).fit(frame, labels, validation_data=(rows, rows_labels))
+        for rows, rows_labels in ((held, held_labels), (held[:30], held_labels[:30][::-1]))
+    )
+    assert first.temperature_ != other.temperature_
+    for a, b in zip(first.net_.parameters(), other.net_.parameters(), strict=True):
+        assert (a == b).all()
+
+
+def test_members_average_logits():
+    x = np.random.default_rng(0).normal(size=(80, 2))
+    y = (x[:, 0] + x[:, 1] > 0).astype(int)
+    model = PSiLONClassifier(**QUICK, n_members=3, calibrate=False).fit(x, y)
+    parts = []
+    for member in range(3):
+        alone = pickle.loads(pickle.dumps(model))
+        alone.net_ = _member(model.net_, member)
+        parts.append(alone.decision_function(x))
+    np.testing.assert_allclose(np.mean(parts, axis=0), model.decision_function(x), atol=1e-9)
+    assert np.std(parts, axis=0).max() > 1e-3
+
+
+def _member(net, k):
+    return take_members(net, torch.tensor([k]))
+
+
+def test_pruning_leaves_zeros_and_says_so():
+    x = np.random.default_rng(0).normal(size=(100, 5))
+    settings = {**QUICK, "width": 64, "depth": 2, "max_steps": 150}
+    model = PSiLONRegressor(**settings, prune=True).fit(x, x[:, 0])
+    assert model.sparsity_ > 0.3
+    assert PSiLONRegressor(**settings).fit(x, x[:, 0]).sparsity_ == 0
+    assert "exact zeros" in model.summary()
+
+
+def test_temperature_minimises_the_loss():
+    rng = np.random.default_rng(0)
+    logits = rng.normal(size=(4000, 1)) * 3
+    y = (rng.random(4000) < 1 / (1 + np.exp(-logits[:, 0] / 2))).astype(float)
+    assert fit_temperature(logits, y, np.ones(4000)) == pytest.approx(2.0, rel=0.1)
+    wide = rng.normal(size=(4000, 3))
+    chosen = wide.argmax(axis=1).astype(float)
+    assert fit_temperature(wide, chosen, np.ones(4000)) < 0.2
+
+
+def test_calibration_can_be_turned_off():
+    frame, labels, _ = messy()
+    assert PSiLONClassifier(**QUICK, calibrate=False).fit(frame, labels).temperature_ == 1.0
+    assert PSiLONClassifier(**QUICK).fit(frame, labels).temperature_ != 1.0
+
+
+def test_seed_decides_everything():
+    frame, labels, _ = messy()
+    torch.manual_seed(5)
+    state = torch.get_rng_state()
+    a, b, c = (
+        PSiLONClassifier(**{**SMALL, "random_state": seed}).fit(frame, labels) for seed in (0, 0, 1)
+    )
+    np.testing.assert_array_equal(a.predict_proba(frame), b.predict_proba(frame))
+    assert (a.predict_proba(frame) != c.predict_proba(frame)).any()
+    assert (torch.get_rng_state() == state).all()
+
+
+def test_far_rows_warn_once(fitted):
+    frame, _, _ = messy()
+    with pytest.warns(OutOfRangeWarning, match=r"'age' \(1 rows\)") as caught:
+        fitted[0].predict(frame.assign(age=[4000.0] + [40.0] * 199))
+    assert len(caught) == 1
+
+
+def test_new_levels_and_new_holes_are_predicted(fitted):
+    frame, _, _ = messy()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        frame["city"] = "Atlantis"
+        frame["grade"] = None
+        frame["joined"] = pd.NaT
+        assert np.isfinite(fitted[0].predict_proba(frame)).all()
+
+
+def test_bounds_hold_in_raw_units(fitted):
+    classifier, regressor = fitted
+    frame, _, _ = messy(seed=2)
+    frame = frame.dropna().reset_index(drop=True)
+    rng = np.random.default_rng(0)
+    moved = frame.assign(age=frame.age + rng.normal(size=len(frame)))
+    for model, output in (
+        (classifier, classifier.decision_function),
+        (regressor, regressor.predict),
+    ):
+        before = output(frame)
+        age, city = (list(frame.columns).index(name) for name in ("age", "city"))
+        limit = model.feature_sensitivity_raw_[age] * np.abs(moved.age - frame.age)
+        assert (np.abs(output(moved) - before) <= limit).all()
+        elsewhere = frame.assign(city=rng.permutation(frame.city.to_numpy()))
+        assert (np.abs(output(elsewhere) - before) <= model.feature_sensitivity_raw_[city]).all()
+        assert model.feature_sensitivity_raw_[list(frame.columns).index("same")] == 0
+        assert model.lipschitz_bound_ > 0
+        assert "proven" in model.summary()
+
+
+def test_scikit_learn_tools_take_the_estimators():
+    frame, labels, score = messy(120)
+    numbers = frame[["age"]].fillna(40.0).assign(b=np.arange(120.0))
+    search = GridSearchCV(PSiLONClassifier(**QUICK), {"width": [4, 8]}, cv=2)
+    assert search.fit(frame, labels).best_params_["width"] in (4, 8)
+    for output in ("pandas", "polars"):
+        pipeline = make_pipeline(StandardScaler(), PSiLONRegressor(**QUICK))
+        pipeline[0].set_output(transform=output)
+        assert pipeline.fit(numbers, score).predict(numbers).shape == (120,)
+        assert pipeline[-1].feature_names_in_.tolist() == ["age", "b"]
+    mixed = ColumnTransformer([("n", StandardScaler(), ["age"])], remainder="passthrough")
+    mixed.set_output(transform="pandas")
+    assert (
+        make_pipeline(mixed, PSiLONClassifier(**QUICK)).fit(frame, labels).score(frame, labels)
+        > 0.5
+    )
+
+
+def test_processes_and_loky():
+    frame, labels, _ = messy(80)
+    model = PSiLONClassifier(**QUICK)
+    both = cross_validate(model, frame, labels, cv=2, n_jobs=2)["test_score"]
+    alone = cross_validate(model, frame, labels, cv=2)["test_score"]
+    np.testing.assert_array_equal(both, alone)
+    with joblib.parallel_config(backend="loky", n_jobs=2):
+        np.testing.assert_array_equal(cross_val_score(model, frame, labels, cv=2), alone)
+
+
+def test_metadata_is_routed():
+    frame, labels, _ = messy(80)
+    weight, groups = np.ones(80), np.arange(80) // 4
+    with sklearn.config_context(enable_metadata_routing=True):
+        model = PSiLONClassifier(**QUICK).set_fit_request(sample_weight=True, groups=True)
+        model.set_score_request(sample_weight=True)
+        scores = cross_val_score(
+            model, frame, labels, cv=GroupKFold(2),
+            params={"sample_weight": weight, "groups": groups},
+        )  # fmt: skip
+    assert len(scores) == 2
+
+
+def test_pickle_clone_and_page(fitted):
+    frame, _, _ = messy()
+    again = pickle.loads(pickle.dumps(fitted[0]))
+    np.testing.assert_array_equal(again.predict_proba(frame), fitted[0].predict_proba(frame))
+    assert not hasattr(clone(fitted[0]), "net_")
+    assert "PSiLONClassifier" in fitted[0]._repr_html_()
+    assert "n_members=3" in repr(PSiLONClassifier(n_members=3))
+
+
+def test_history_has_curves(fitted):
+    history = fitted[0].history_
+    assert history["step"][-1] == 60
+    assert len(history["train_loss"]) == len(history["valid_loss"]) == len(history["step"])
+    assert fitted[0].n_iter_ == 60

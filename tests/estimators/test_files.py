@@ -1,0 +1,210 @@
+"""Model files: the same predictions, small, and never trusted."""
+
+import os
+import random
+import struct
+import tracemalloc
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import psilonnet
+from psilonnet import ModelFileError, PSiLONClassifier, PSiLONRegressor
+from psilonnet.deploy import write_model_file
+from psilonnet.deploy.model_file import read_model_file
+
+SMALL = {"width": 8, "depth": 2, "max_steps": 5, "random_state": 0, "reg_strength": 1e-3}
+MUTATIONS = int(os.environ.get("PSILONNET_MUTATIONS", "20000"))
+
+
+def table(n=60):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"a": rng.normal(size=n), "b": rng.choice(["x", "y", "z"], n)})
+    frame.loc[::7, "a"] = np.nan
+    return frame, rng.integers(0, 3, n)
+
+
+MODELS = {
+    "classifier": PSiLONClassifier(**SMALL),
+    "binary": PSiLONClassifier(**SMALL, n_members=2, class_weight={0: 1.0, 1: 2.0}),
+    "knots": PSiLONClassifier(**SMALL, knots=4, scaling="robust"),
+    "crelu": PSiLONRegressor(**SMALL, architecture="crelu"),
+    "pruned": PSiLONRegressor(**SMALL, architecture="resnet", prune=True),
+    "chosen": PSiLONRegressor(**{**SMALL, "reg_strength": [1e-3, 1e-2]}, validation=3),
+    "targets": PSiLONRegressor(**SMALL),
+}
+
+
+def fitted(name):
+    frame, numbers = table()
+    y = numbers
+    if name == "binary":
+        y = np.array(["no", "yes"])[numbers % 2]
+    if name == "targets":
+        y = np.stack([numbers, -numbers], axis=1)
+    model = MODELS[name]
+    if name == "binary":
+        model = model.set_params(class_weight={"no": 1.0, "yes": 2.0})
+    return model.fit(frame, y), frame
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_loaded_model_is_the_same_to_the_last_bit(name, tmp_path):
+    model, frame = fitted(name)
+    path = tmp_path / "model.psilon"
+    model.save(path)
+    again = psilonnet.load(path)
+    assert type(again) is type(model)
+    assert again.get_params() == model.get_params()
+    for method in ("predict", "predict_proba", "decision_function"):
+        if hasattr(model, method):
+            first, second = getattr(model, method)(frame), getattr(again, method)(frame)
+            np.testing.assert_array_equal(first, second)
+            assert first.dtype == second.dtype
+    assert again.summary() == model.summary()
+    assert again.path_ == model.path_
+    assert again.feature_names_in_.tolist() == ["a", "b"]
+    assert again.fit(frame, np.arange(60) % 2) is again
+
+
+def test_file_is_hardly_larger_than_its_parameters(tmp_path):
+    frame, y = table()
+    model = PSiLONClassifier(**{**SMALL, "width": 200, "depth": 3}).fit(frame, y)
+    model.save(tmp_path / "model")
+    own = sum(4 * p.numel() for p in model.net_.parameters())
+    assert (tmp_path / "model").stat().st_size <= 1.05 * own + 32_000
+
+
+def test_unnamed_columns_stay_unnamed(tmp_path):
+    x = np.random.default_rng(0).normal(size=(40, 2))
+    PSiLONRegressor(**SMALL).fit(x, x[:, 0]).save(tmp_path / "model")
+    assert not hasattr(psilonnet.load(tmp_path / "model"), "feature_names_in_")
+
+
+def test_missing_file_and_foreign_files_are_named(tmp_path):
+    with pytest.raises(FileNotFoundError, match="no model file at"):
+        psilonnet.load(tmp_path / "nothing")
+    (tmp_path / "text").write_text("hello")
+    with pytest.raises(ModelFileError, match="not a model file"):
+        psilonnet.load(tmp_path / "text")
+
+
+def test_other_format_is_refused_with_the_remedy(tmp_path, monkeypatch):
+    model, _ = fitted("classifier")
+    monkeypatch.setattr("psilonnet.deploy.model_file.FORMAT", 99)
+    model.save(tmp_path / "model")
+    monkeypatch.undo()
+    with pytest.raises(ModelFileError, match=r"format 1\..*has format 99.*the version"):
+        psilonnet.load(tmp_path / "model")
+
+
+def test_lies_with_a_right_checksum_are_refused(tmp_path):
+    model, _ = fitted("knots")
+    model.save(tmp_path / "model")
+    manifest, tensors = read_model_file(tmp_path / "model")
+    lies = {
+        "kind": "os.system",
+        "parameters": {**manifest["parameters"], "width": -1},
+        "encoder": {**manifest["encoder"], "names": ["a", "a"]},
+        "target": {**manifest["target"], "temperature": 0.0},
+        "reg_strength": "much",
+        "path": [1, 2],
+        "n_iter": 1e99,
+        "named": "yes",
+    }
+    for key, lie in lies.items():
+        write_model_file(tmp_path / "lie", {**manifest, key: lie}, tensors)
+        with pytest.raises(ModelFileError):
+            psilonnet.load(tmp_path / "lie")
+    for name, tensor in tensors.items():
+        for lie in (tensor.double()[..., None], tensor * float("nan")):
+            write_model_file(tmp_path / "lie", manifest, {**tensors, name: lie})
+            with pytest.raises(ModelFileError):
+                psilonnet.load(tmp_path / "lie")
+        fewer = {k: v for k, v in tensors.items() if k != name}
+        write_model_file(tmp_path / "lie", manifest, fewer)
+        with pytest.raises(ModelFileError):
+            psilonnet.load(tmp_path / "lie")
+
+
+def mutate_bytes(data, chance):
+    data = bytearray(data)
+    kind = chance.randrange(5)
+    if kind == 0:
+        for _ in range(chance.choice([1, 1, 2, 8])):
+            data[chance.randrange(len(data))] = chance.randrange(256)
+    elif kind == 1:
+        del data[chance.randrange(len(data)) :]
+    elif kind == 2:
+        begin = chance.randrange(len(data))
+        del data[begin : begin + chance.randrange(1, 40)]
+    elif kind == 3:
+        begin = chance.randrange(len(data))
+        data[begin:begin] = bytes(chance.randrange(256) for _ in range(chance.randrange(1, 9)))
+    else:  # the length of the header
+        data[:8] = struct.pack("<Q", chance.choice([0, 1, 7, len(data), 2**31, 2**63, 2**64 - 1]))
+    return bytes(data)
+
+
+def mutate_manifest(value, chance):
+    """Change one leaf of a manifest, or drop or repeat an entry."""
+    if isinstance(value, dict) and value and chance.random() < 0.9:
+        key = chance.choice(sorted(value))
+        if chance.random() < 0.1:
+            return {k: v for k, v in value.items() if k != key}
+        return {**value, key: mutate_manifest(value[key], chance)}
+    if isinstance(value, list) and value and chance.random() < 0.9:
+        place = chance.randrange(len(value))
+        if chance.random() < 0.2:
+            return value[:place] + value[place + 1 :]
+        return [*value[:place], mutate_manifest(value[place], chance), *value[place + 1 :]]
+    return chance.choice(
+        [None, True, -1, 0, 1, 2, 10**9, 10**400, 1e308, -0.5, float("nan"), float("inf"), "",
+         "x", "x" * 100, "../../x", [], {}, [[]], {"a": {}}, "mlp", "resnet", "<U99999999", "|V9"]
+    )  # fmt: skip
+
+
+def attempt(path, watched):
+    """Load a file: it must give a model, or a ModelFileError, in little memory."""
+    size = path.stat().st_size
+    if watched:
+        tracemalloc.start()
+    try:
+        return psilonnet.load(path)
+    except ModelFileError:
+        return None
+    finally:
+        if watched:
+            taken = tracemalloc.get_traced_memory()[1]
+            tracemalloc.stop()
+            assert taken < 2 * size + 400_000, f"{taken} bytes for a file of {size}"
+
+
+def test_mutated_files_load_or_are_refused(tmp_path):
+    chance = random.Random(0)
+    files, contents = [], []
+    for name in ("binary", "knots", "pruned", "chosen"):
+        fitted(name)[0].save(tmp_path / name)
+        files.append((tmp_path / name).read_bytes())
+        contents.append(read_model_file(tmp_path / name))
+    path, loaded = tmp_path / "mutant", 0
+    frame, _ = table(3)
+    for k in range(MUTATIONS):
+        if k % 2:
+            path.write_bytes(mutate_bytes(chance.choice(files), chance))
+        else:
+            manifest, tensors = chance.choice(contents)
+            mutant = mutate_manifest(manifest, chance)
+            if not isinstance(mutant, dict):
+                continue
+            write_model_file(path, mutant, tensors)
+        model = attempt(path, watched=k % 10 < 2)
+        if model is not None:
+            loaded += 1
+            if loaded % 20 == 0:  # a strange model, but one that predicts
+                with np.errstate(all="ignore"), warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    assert len(model.predict(frame)) == 3
+    assert loaded > 0

@@ -1,0 +1,92 @@
+import datetime as dt
+from decimal import Decimal
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from psilonnet.tables import read_columns
+
+DATA = {
+    "number": [1, 2, None],
+    "word": ["x", None, "y"],
+    "flag": [True, None, False],
+    "moment": [dt.datetime(2020, 1, 1), None, dt.datetime(2020, 1, 2, 12)],
+    "day": [dt.date(2020, 1, 1), None, dt.date(2020, 1, 2)],
+}
+FRAMES = {
+    "pandas": pd.DataFrame,
+    "pandas nullable": lambda data: pd.DataFrame(data).convert_dtypes(),
+    "polars": pl.DataFrame,
+    "arrow": pa.table,
+}
+
+
+@pytest.mark.parametrize("make", FRAMES.values(), ids=FRAMES.keys())
+def test_all_frames_give_the_same_columns(make):
+    columns = {column.name: column for column in read_columns(make(DATA))}
+    assert [c.kind for c in columns.values()] == ["number", "category", "category", "time", "time"]
+    np.testing.assert_array_equal(columns["number"].values, [1, 2, np.nan])
+    assert columns["word"].values.tolist() == ["x", None, "y"]
+    assert columns["flag"].values.tolist() == ["True", None, "False"]
+    np.testing.assert_allclose(columns["moment"].values, [18262, np.nan, 18263.5])
+    np.testing.assert_allclose(columns["day"].values, [18262, np.nan, 18263])
+
+
+def test_pandas_columns_of_other_types():
+    frame = pd.DataFrame(
+        {
+            "levels": pd.Categorical([1, 2, None]),
+            "words": pd.Categorical(["b", "a", "b"], categories=["a", "b", "c"]),
+            "zone": pd.to_datetime(["2020-01-01", None, "2020-01-02"], utc=True),
+            "span": pd.to_timedelta([1, None, 3], unit="D"),
+            "mixed": pd.Series([1, "a", None], dtype=object),
+            "decimal": pd.Series([Decimal("1.5"), None, Decimal("2")], dtype=object),
+            "small": np.array([1, 2, 3], dtype=np.uint8),
+        }
+    )
+    columns = {column.name: column for column in read_columns(frame)}
+    assert columns["levels"].values.tolist() == ["1", "2", None]
+    assert columns["words"].values.tolist() == ["b", "a", "b"]
+    np.testing.assert_allclose(columns["zone"].values, [18262, np.nan, 18263])
+    np.testing.assert_allclose(columns["span"].values, [1, np.nan, 3])
+    assert columns["mixed"].values.tolist() == ["1", "a", None]
+    np.testing.assert_array_equal(columns["decimal"].values, [1.5, np.nan, 2])
+    assert columns["small"].values.dtype == float
+
+
+def test_polars_categories_and_enums():
+    frame = pl.DataFrame(
+        {
+            "cat": pl.Series(["a", None, "b"], dtype=pl.Categorical),
+            "enum": pl.Series(["a", "b", "a"], dtype=pl.Enum(["a", "b"])),
+        }
+    )
+    assert [c.values.tolist() for c in read_columns(frame)] == [["a", None, "b"], ["a", "b", "a"]]
+
+
+def test_arrays_are_read_column_by_column():
+    numbers, words, times = read_columns(
+        np.array([[1, "a", dt.date(2020, 1, 1)], [2.5, np.nan, None]], dtype=object)
+    )
+    assert (numbers.kind, words.kind, times.kind) == ("number", "category", "time")
+    assert words.values.tolist() == ["a", None]
+    assert [c.name for c in read_columns(np.zeros((2, 3)))] == ["x0", "x1", "x2"]
+    assert read_columns(np.array([["a"], ["b"]]))[0].kind == "category"
+    assert read_columns(np.array([[True], [False]]))[0].values.tolist() == ["True", "False"]
+
+
+@pytest.mark.parametrize(
+    ("table", "error", "words"),
+    [
+        (np.array([[np.inf]]), ValueError, r"must be finite .* 'x0' contains infinity in row 0"),
+        (np.array([[{"a": 1}]], dtype=object), TypeError, r"'x0' holds {'a': 1} of type dict"),
+        (np.array([[1j]], dtype=object), ValueError, "Complex data not supported"),
+        (pl.DataFrame({"a": [[1, 2]]}), TypeError, r"'a' holds List"),
+    ],
+)
+def test_strange_columns_are_named(table, error, words):
+    with pytest.raises(error, match=words):
+        read_columns(table)

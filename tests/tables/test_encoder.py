@@ -1,0 +1,147 @@
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from psilonnet.tables import (
+    OutOfRangeWarning,
+    TableEncoder,
+    canonical_rows,
+    fit_encoder,
+    read_columns,
+    weighted_mean_and_deviation,
+    weighted_quantile,
+)
+
+
+def fitted(frame, scaling="standard", weight=None):
+    columns = read_columns(frame)
+    weight = np.ones(len(frame)) if weight is None else weight
+    return fit_encoder(columns, weight, scaling), columns
+
+
+def test_numbers_are_standardised_and_missing_ones_flagged():
+    encoder, columns = fitted(pd.DataFrame({"a": [1.0, 3.0, np.nan], "b": [1.0, 2.0, 3.0]}))
+    assert encoder.labels == ["a", "a is missing", "b"]
+    np.testing.assert_allclose(encoder.encode(columns)[:, :2], [[-1, 0], [1, 0], [0, 1]])
+    assert encoder.sources.tolist() == [0, 0, 1]
+    assert encoder.codes[0].slope == 1.0
+
+
+def test_categories_become_columns():
+    frame = pd.DataFrame({"two": ["a", "b", "a"], "three": ["x", "y", "z"], "one": ["k"] * 3})
+    encoder, columns = fitted(frame)
+    assert encoder.labels == ["two = b", "three = x", "three = y", "three = z"]
+    np.testing.assert_array_equal(encoder.encode(columns)[:, 0], [-1, 1, -1])
+    unseen = read_columns(pd.DataFrame({"two": ["?"], "three": ["?"], "one": ["?"]}))
+    np.testing.assert_array_equal(encoder.encode(unseen), [[0, 0, 0, 0]])
+
+
+def test_rare_levels_share_a_column_and_unseen_ones_join_them():
+    words = ["common"] * 500 + ["other"] * 490 + [f"rare {k}" for k in range(10)]
+    encoder, columns = fitted(pd.DataFrame({"a": words}))
+    assert encoder.labels == ["a = common", "a = other", "a is rare"]
+    assert encoder.encode(columns)[-1].tolist() == [0, 0, 1]
+    unseen = read_columns(pd.DataFrame({"a": ["never seen"]}))
+    assert encoder.encode(unseen).tolist() == [[0, 0, 1]]
+
+
+def test_many_levels_are_capped_and_identifiers_warned_about():
+    levels = [f"level {k % 70}" for k in range(7000)]
+    encoder, _ = fitted(pd.DataFrame({"a": levels}))
+    assert encoder.width == 51
+    with pytest.warns(UserWarning, match=r"'id' has another value in almost every row"):
+        fitted(pd.DataFrame({"id": [f"customer {k}" for k in range(100)]}))
+
+
+def test_empty_column_is_left_out_with_a_warning():
+    with pytest.warns(UserWarning, match=r"'a' has no value in any row"):
+        encoder, _ = fitted(pd.DataFrame({"a": [np.nan] * 3, "b": [1.0, 2.0, 3.0]}))
+    assert encoder.labels == ["b"]
+
+
+@given(st.lists(st.floats(-1e12, 1e12), min_size=3, max_size=30))
+def test_robust_scaling_is_bounded_and_no_steeper_than_its_slope(values):
+    column = np.array(values)
+    encoder, _ = fitted(pd.DataFrame({"a": column}), "robust")
+    if encoder.width == 0:
+        return
+    grid = np.sort(np.concatenate([column, column + 1.0, np.linspace(-1e13, 1e13, 50)]))
+    encoded = encoder.encode(read_columns(pd.DataFrame({"a": grid})))[:, 0]
+    assert (np.abs(encoded) <= 3.0 + 1e-12).all()
+    moved = np.abs(np.diff(encoded))
+    assert (moved <= encoder.codes[0].slope * np.diff(grid) * (1 + 1e-6) + 1e-9).all()
+
+
+def test_huge_and_constant_numbers_stay_finite():
+    frame = pd.DataFrame({"huge": [1e300, -1e300, 0.0], "same": [0.1 + 0.2] * 3})
+    for scaling in ("standard", "robust"):
+        encoder, columns = fitted(frame, scaling)
+        assert encoder.labels == ["huge"]
+        assert np.isfinite(encoder.encode(columns)).all()
+
+
+def test_far_rows_are_warned_about_once():
+    encoder, _ = fitted(pd.DataFrame({"a": [0.0, 1.0]}))
+    with pytest.warns(OutOfRangeWarning, match=r"'a' \(2 rows\)"):
+        encoder.warn_far_outside(read_columns(pd.DataFrame({"a": [9.0, -5.0, 0.5, np.nan]})))
+
+
+def test_another_kind_of_column_is_refused():
+    encoder, _ = fitted(pd.DataFrame({"a": [0.0, 1.0]}))
+    with pytest.raises(ValueError, match=r"'a' must hold the same kind .*'number'.*'category' now"):
+        encoder.encode(read_columns(pd.DataFrame({"a": ["x"]})))
+
+
+def test_encoder_survives_json():
+    frame = pd.DataFrame({"a": [1.0, np.nan, 4.0], "b": ["x", None, "y"], "c": [True, False, True]})
+    encoder, columns = fitted(frame)
+    again = TableEncoder.from_dict(json.loads(json.dumps(encoder.to_dict())))
+    assert again == encoder
+    np.testing.assert_array_equal(again.encode(columns), encoder.encode(columns))
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 2), st.integers(0, 1)), min_size=1, max_size=12), st.data()
+)
+def test_canonical_form_does_not_see_repeats_and_order(rows, data):
+    times = data.draw(st.lists(st.integers(0, 3), min_size=len(rows), max_size=len(rows)))
+    if not any(times):
+        return
+    x, y = np.array(rows, dtype=float).T
+    order = data.draw(st.permutations(range(sum(times))))
+    repeated = np.repeat(np.arange(len(rows)), times)[list(order)]
+
+    def form(index, weight):
+        columns = read_columns(x[index][:, None])
+        kept = canonical_rows(columns, [y[index]], weight)
+        return x[index][kept.position], y[index][kept.position], kept.weight
+
+    weighted = form(np.arange(len(rows)), np.array(times, dtype=float))
+    listed = form(repeated, np.ones(len(repeated)))
+    for a, b in zip(weighted, listed, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_weighted_statistics_equal_those_of_repeats():
+    values, weight = np.array([1.0, 5.0, 2.0]), np.array([3.0, 1.0, 2.0])
+    repeated = np.repeat(values, weight.astype(int))
+    mean, deviation = weighted_mean_and_deviation(values, weight)
+    assert mean == pytest.approx(repeated.mean())
+    assert deviation == pytest.approx(repeated.std())
+    levels = np.array([0.1, 0.25, 0.5, 0.9])
+    np.testing.assert_allclose(
+        weighted_quantile(values, weight, levels),
+        weighted_quantile(repeated, np.ones(6), levels),
+    )
+
+
+def test_tables_load_neither_torch_nor_scikit_learn():
+    code = "import psilonnet.tables, sys; print({'torch', 'sklearn'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "set()"
