@@ -309,3 +309,23 @@ def test_warm_path_starts_each_strength_from_the_weights_before():
     for (_, before), (_, after) in zip(runs, starts[1:], strict=False):
         for a, b in zip(before.net.parameters(), after.parameters(), strict=True):
             assert a.equal(b)
+
+
+def test_denormals_are_flushed_in_training_only():
+    seen = []
+
+    class Look(Callback):
+        def on_step(self, run):
+            seen.append(float(torch.tensor(2e-38) * 0.1))
+
+    run_of(small_net(), steps=2, callbacks=[Look()]).train()
+    assert seen == [0.0, 0.0]
+    assert float(torch.tensor(2e-38) * 0.1) > 0
+
+
+def test_members_of_equal_strength_are_dropped_together():
+    strengths = torch.tensor([1e-4, 1e-4, 1e-2, 1e-2, 10.0, 10.0])
+    run = run_of(small_net(count=6), strengths=strengths, callbacks=[Narrowing([(0.5, 1)])])
+    run.train()
+    assert len(run.members) == 2
+    assert len(set(strengths[run.members].tolist())) == 1

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from psilonnet.estimators.splits import Split
     from psilonnet.nn import Network
 
+SHORT = 1000  # steps; below, no strength is dropped on the way
 PRUNE_SHARE = 0.2  # of the steps, at the end
 PRUNE_NORM = 8.0  # of the rows when pruning begins
 
@@ -152,7 +153,9 @@ def choose_strength(
     valid = _rows_of_splits(problem, [b for _, b in splits], len(strengths))
     spread = [strength for strength in strengths for _ in splits]
     recorder = Recorder()
-    run = design.run(net, problem, train, valid, spread, recorder, Narrowing())
+    # A short training is cheap, and says too little too early.
+    callbacks = [recorder, Narrowing()] if design.plan.steps >= SHORT else [recorder]
+    run = design.run(net, problem, train, valid, spread, *callbacks)
     losses = run.history.last("valid_loss").reshape(-1, n)
     left = sorted({member // n for member in run.members})
     # A strength counts only if none of its folds was lost.

@@ -93,7 +93,11 @@ class Run:
     def train(self) -> Network:
         """Train to the end of the plan and return the members that are left."""
         try:
-            with _matmul_precision(self.plan.matmul_precision), held_interrupt() as interrupt:
+            with (
+                _matmul_precision(self.plan.matmul_precision),
+                _flushed_denormals(),
+                held_interrupt() as interrupt,
+            ):
                 self._tell("on_start")
                 while self.step < self.plan.steps:
                     interrupt()
@@ -223,3 +227,14 @@ def _matmul_precision(precision: str) -> Iterator[None]:
         yield
     finally:
         torch.set_float32_matmul_precision(before)
+
+
+@contextmanager
+def _flushed_denormals() -> Iterator[None]:
+    """Count numbers below 1e-38 as zero: in a collapsed network they cost 20 times the step."""
+    before = bool(torch.tensor(2e-38) * 0.1 == 0)
+    torch.set_flush_denormal(True)
+    try:
+        yield
+    finally:
+        torch.set_flush_denormal(before)

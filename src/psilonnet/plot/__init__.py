@@ -1,0 +1,7 @@
+"""Pictures of fitted estimators, in scikit-learn's Display convention (extra: plot)."""
+
+from psilonnet.plot.features import FeatureSensitivityDisplay
+from psilonnet.plot.history import TrainingCurvesDisplay
+from psilonnet.plot.path import RegularizationPathDisplay
+
+__all__ = ["FeatureSensitivityDisplay", "RegularizationPathDisplay", "TrainingCurvesDisplay"]

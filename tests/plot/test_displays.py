@@ -1,0 +1,77 @@
+import matplotlib as mpl
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+
+from psilonnet import PSiLONRegressor
+from psilonnet.plot import (
+    FeatureSensitivityDisplay,
+    RegularizationPathDisplay,
+    TrainingCurvesDisplay,
+)
+
+mpl.use("Agg")
+SMALL = {"width": 8, "depth": 1, "max_steps": 40, "random_state": 0}
+
+
+@pytest.fixture(scope="module")
+def model():
+    x = np.random.default_rng(0).normal(size=(60, 30))
+    names = [f"column number {k} with a name longer than anybody wants" for k in range(30)]
+    return PSiLONRegressor(**SMALL).fit(pd.DataFrame(x, columns=names), x[:, 0])
+
+
+@pytest.fixture(autouse=True)
+def close():
+    yield
+    plt.close("all")
+
+
+def test_path_marks_the_choice_and_what_was_dropped(model):
+    display = RegularizationPathDisplay.from_estimator(model)
+    assert display.axes_[0].get_ylabel() == "held-out loss"
+    assert f"{model.reg_strength_:g}" in display.axes_[0].get_title()
+    assert "dropped" not in display.axes_[0].get_title()
+    path = {**model.path_, "steps": [40.0] * 6 + [10.0] * 7}
+    display = RegularizationPathDisplay(path=path, reg_strength=1e-3).plot()
+    assert "dropped" in display.axes_[0].get_title()
+    drawn = sum(len(c.get_offsets()) for c in display.axes_[0].collections)
+    assert drawn == 13
+    display.figure_.canvas.draw()
+
+
+def test_path_needs_a_choice():
+    x = np.random.default_rng(0).normal(size=(10, 2))
+    with pytest.raises(ValueError, match=r"compared none: fit it with reg_strength='auto'"):
+        RegularizationPathDisplay.from_estimator(PSiLONRegressor(**SMALL).fit(x, x[:, 0]))
+
+
+def test_curves_have_both_losses(model):
+    display = TrainingCurvesDisplay.from_estimator(model)
+    words = [text.get_text() for text in display.axes_[0].get_legend().get_texts()]
+    assert words == ["training rows", "held-out rows"]
+    x = np.random.default_rng(0).normal(size=(10, 2))
+    alone = PSiLONRegressor(**SMALL).fit(x, x[:, 0])
+    assert len(TrainingCurvesDisplay.from_estimator(alone).axes_[0].lines) == 1
+
+
+def test_features_are_sorted_shortened_and_counted(model):
+    display = FeatureSensitivityDisplay.from_estimator(model)
+    names = [label.get_text() for label in display.ax_.get_yticklabels()]
+    largest = model.feature_names_in_[model.feature_sensitivity_.argmax()]
+    assert names[0].rstrip("…") == largest[:31]
+    assert len(names) == 20
+    assert max(map(len, names)) <= 32
+    assert "20 largest of 30" in display.ax_.get_title()
+    widths = [bar.get_width() for bar in display.ax_.patches]
+    assert widths == sorted(widths, reverse=True)
+
+
+def test_own_axes_are_used(model):
+    figure, axes = plt.subplots(3)
+    assert RegularizationPathDisplay.from_estimator(model, axes=axes).figure_ is figure
+    with pytest.raises(ValueError, match=r"needs 2 axes\. Got 3"):
+        TrainingCurvesDisplay.from_estimator(model, axes=axes)
+    _, own = plt.subplots()
+    assert FeatureSensitivityDisplay.from_estimator(model, ax=own).ax_ is own
