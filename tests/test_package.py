@@ -41,11 +41,20 @@ def test_a_floor_loads_alone(module, absent):
     assert done.stdout.strip() == "[]"
 
 
-PAGES = ["README.md", "docs/cells.md", "docs/own_loop.md", "docs/pieces.md", "docs/training.md"]
+PAGES = [
+    "README.md",
+    "docs/cells.md",
+    "docs/getting_started.md",
+    "docs/index.md",
+    "docs/own_loop.md",
+    "docs/pieces.md",
+    "docs/training.md",
+]
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_python_blocks_of_pages_run(page, repo, capsys):
+def test_python_blocks_of_pages_run(page, repo, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"```python\n(.*?)```", (repo / page).read_text(), re.S)
     assert blocks
     namespace: dict[str, object] = {}

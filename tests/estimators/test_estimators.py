@@ -305,7 +305,7 @@ def test_bounds_hold_in_raw_units(fitted):
         assert (np.abs(output(elsewhere) - before) <= model.feature_sensitivity_raw_[city]).all()
         assert model.feature_sensitivity_raw_[list(frame.columns).index("same")] == 0
         assert model.lipschitz_bound_ > 0
-        assert "proven" in model.summary()
+        assert "Proven" in model.summary()
 
 
 def test_scikit_learn_tools_take_the_estimators():

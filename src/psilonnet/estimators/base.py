@@ -321,8 +321,8 @@ class BasePSiLON(BaseEstimator):  # type: ignore[misc]
         lines = [
             f"{type(self).__name__} on {len(self.encoder_.names)} columns, "
             f"reg_strength {self.reg_strength_:g}.",
-            f"If every number moves by at most one standard deviation, {what} by at most "
-            f"{bounds.total:.4g}, proven.",
+            "Proven: if every number moves by at most one standard deviation,",
+            f"{what} by at most {bounds.total:.4g}.",
             f"Share of exact zeros among the weights: {self.sparsity_:.1%}.",
             "The columns that can move it most:",
         ]

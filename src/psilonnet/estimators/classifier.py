@@ -136,7 +136,7 @@ class PSiLONClassifier(ClassifierMixin, BasePSiLON):  # type: ignore[misc]
         if len(self.classes_) < 2:
             raise ValueError(
                 f"{type(self).__name__} needs at least 2 classes among the rows of weight above 0. "
-                f"The data contains one class only: {self.classes_[0]!r}."
+                f"The data contains one class only: {self.classes_.tolist()[0]!r}."
             )
         # Labels that occur with weight zero only get any number: their rows are dropped.
         return np.asarray(np.searchsorted(self.classes_, y).reshape(-1, 1), dtype=float)
@@ -206,8 +206,8 @@ class PSiLONClassifier(ClassifierMixin, BasePSiLON):  # type: ignore[misc]
         return np.asarray(self.classes_[numbers])
 
     def _output_words(self) -> str:
-        many = len(self.classes_) > 2
-        return "the logits move" if many else f"the log-odds of {self.classes_[1]!r} move"
+        labels = self.classes_.tolist()
+        return "the logits move" if len(labels) > 2 else f"the log-odds of {labels[1]!r} move"
 
 
 def _check_labels(y: Any) -> Array:

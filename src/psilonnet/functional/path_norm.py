@@ -104,7 +104,9 @@ def path_matrix(
     bound: Bound = "original",
     outputs: Tensor | None = None,
 ) -> Tensor:
-    """Return ``|W_K| ... |W_1|``: how far each input can move each output.
+    """Return how far each input can move each output.
+
+    It is ``|W_K| ... |W_1|``.
 
     Parameters
     ----------
@@ -133,7 +135,9 @@ def path_mass(
     bound: Bound = "original",
     outputs: Tensor | None = None,
 ) -> Tensor:
-    """Return ``1' |W_K| ... |W_1|``: the share of each input in the path norm.
+    """Return the share of each input in the path norm.
+
+    It is ``1' |W_K| ... |W_1|``.
 
     Parameters
     ----------

@@ -1,0 +1,65 @@
+"""How the documentation site is built: sphinx-build -W docs docs/_build/html."""
+
+from typing import Any
+
+import psilonnet
+
+project = "psilonnet"
+author = "The psilonnet developers"
+version = release = psilonnet.__version__
+
+extensions = [
+    "myst_parser",
+    "numpydoc",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.mathjax",
+    "sphinx_gallery.gen_gallery",
+]
+source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
+myst_enable_extensions = ["dollarmath", "colon_fence"]
+myst_heading_anchors = 3
+exclude_patterns = ["_build", "**/README.md", "sg_execution_times.rst", "auto_examples/*.md5"]
+autosummary_generate = True
+autodoc_member_order = "bysource"
+autodoc_typehints = "none"
+numpydoc_class_members_toctree = False
+numpydoc_show_class_members = False
+templates_path = ["_templates"]
+
+html_theme = "pydata_sphinx_theme"
+html_title = "psilonnet"
+html_sidebars = {"changelog": [], "getting_started": []}
+html_theme_options = {
+    "show_prev_next": False,
+    "navbar_align": "left",
+    "secondary_sidebar_items": ["page-toc"],
+    "footer_start": ["copyright"],
+    "footer_end": [],
+    "pygments_light_style": "tango",
+}
+html_show_sourcelink = False
+copyright = "the psilonnet developers, MIT licence"  # noqa: A001
+
+sphinx_gallery_conf = {
+    "examples_dirs": "../examples",
+    "gallery_dirs": "auto_examples",
+    "filename_pattern": r"/plot_",
+    "ignore_pattern": r"own_loop\.py",
+    "within_subsection_order": "FileNameSortKey",
+    "download_all_examples": False,
+    "remove_config_comments": True,
+    "show_signature": False,
+    "reset_modules": (),
+    "min_reported_time": 1e9,
+}
+
+
+def setup(app: Any) -> None:
+    """Let docstrings write (*members, out, in) without a thought for the markup."""
+
+    def escape(*arguments: Any) -> None:
+        lines: list[str] = arguments[-1]
+        lines[:] = [line.replace("(*members", r"(\*members") for line in lines]
+
+    app.connect("autodoc-process-docstring", escape, priority=900)
