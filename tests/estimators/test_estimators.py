@@ -169,6 +169,17 @@ def test_validation_by_fraction_folds_and_groups(validation):
         assert sorted(np.concatenate([held for _, held in splits])) == list(range(90))
 
 
+def test_one_standard_error_buys_a_smaller_bound():
+    frame, _, score = messy(300)
+    noisy = score + np.random.default_rng(0).normal(size=300)
+    best, strong = (
+        PSiLONRegressor(**{**SMALL, "max_steps": 1000}, selection=selection).fit(frame, noisy)
+        for selection in ("best", "one_standard_error")
+    )
+    assert strong.reg_strength_ > best.reg_strength_
+    assert strong.lipschitz_bound_ < best.lipschitz_bound_
+
+
 def test_splits_are_stratified():
     strata = np.array([0] * 80 + [1] * 20)
     ((train, held),) = make_splits(strata, None, 0.2, 0)

@@ -165,7 +165,7 @@ class BasePSiLON(BaseEstimator):  # type: ignore[misc]
         strengths = self._strengths()
         choice = None
         if splits is not None and (len(strengths) > 1 or given or self._needs_held_out()):
-            choice = choose_strength(given or problem, splits, strengths, design)
+            choice = choose_strength(given or problem, splits, strengths, design, self.selection)
         self.path_ = None if choice is None else choice.path
         self.reg_strength_ = self._chosen(choice, strengths)
         whole = given or problem
@@ -209,12 +209,13 @@ class BasePSiLON(BaseEstimator):  # type: ignore[misc]
         )
 
     def _design(self, problem: Problem, seed: int) -> Design:
+        precision: Any = torch.get_float32_matmul_precision()  # as the user has set it
         plan = Plan(
             steps=self.max_steps,
             batch_size=self.batch_size,
             evaluate_every=max(1, self.max_steps // 20),
             seed=seed,
-            matmul_precision=self.matmul_precision,
+            matmul_precision=precision,
             progress=_show_progress(self.verbose),
         )
         return Design(

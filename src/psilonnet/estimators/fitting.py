@@ -11,12 +11,14 @@ import torch
 
 from psilonnet.nn import PSiLONNet, PSiLONResNet, path_norm_penalty
 from psilonnet.training import (
+    NARROWING,
     Callback,
     Narrowing,
     Plan,
     Pruning,
     Rows,
     Run,
+    get_loss,
     repeat_member,
     stack_members,
     take_members,
@@ -32,6 +34,8 @@ if TYPE_CHECKING:
     from psilonnet.nn import Network
 
 SHORT = 1000  # steps; below, no strength is dropped on the way
+# One standard error needs the stronger neighbours of the best strength trained to the end.
+RUNGS = {"best": NARROWING, "one_standard_error": ((0.05, 8), (0.3, 5))}
 PRUNE_SHARE = 0.2  # of the steps, at the end
 PRUNE_NORM = 8.0  # of the rows when pruning begins
 
@@ -144,7 +148,11 @@ class Choice:
 
 
 def choose_strength(
-    problem: Problem, splits: Sequence[Split], strengths: Sequence[float], design: Design
+    problem: Problem,
+    splits: Sequence[Split],
+    strengths: Sequence[float],
+    design: Design,
+    selection: str,
 ) -> Choice:
     """Train all strengths on all splits as one population, and choose by the held-out loss."""
     n = len(splits)
@@ -154,27 +162,51 @@ def choose_strength(
     spread = [strength for strength in strengths for _ in splits]
     recorder = Recorder()
     # A short training is cheap, and says too little too early.
-    callbacks = [recorder, Narrowing()] if design.plan.steps >= SHORT else [recorder]
-    run = design.run(net, problem, train, valid, spread, *callbacks)
-    losses = run.history.last("valid_loss").reshape(-1, n)
-    left = sorted({member // n for member in run.members})
+    narrowing = [Narrowing(RUNGS[selection])] if design.plan.steps >= SHORT else []
+    run = design.run(net, problem, train, valid, spread, recorder, *narrowing)
+
+    losses = run.history.last("valid_loss").reshape(-1, n).mean(dim=1)
     # A strength counts only if none of its folds was lost.
-    whole = [k for k in left if all(k * n + f in run.members for f in range(n))] or left
-    best = min(whole, key=lambda k: float(losses[k].mean()))
-    chosen = [p for p, member in enumerate(run.members) if member // n == best]
-    nets = take_members(run.net, torch.tensor(chosen))
-    outputs = [
-        forward(take_members(nets, position), problem.x[torch.as_tensor(held)])
-        for position, (_, held) in enumerate(splits[: len(chosen)])
-    ]
+    whole = [k for k in range(len(strengths)) if {k * n + f for f in range(n)} <= {*run.members}]
+    best = min(whole, key=lambda k: float(losses[k]))
+    held = np.concatenate([rows for _, rows in splits])
+    nets, outputs = _of_strength(run, problem, splits, best)
+    if selection == "one_standard_error":
+        limit = float(losses[best]) + _standard_error(problem, held, outputs)
+        best = max((k for k in whole if losses[k] <= limit), key=strengths.__getitem__)
+        nets, outputs = _of_strength(run, problem, splits, best)
     return Choice(
         strength=float(strengths[best]),
         path=_path(run, recorder, strengths, n),
         history=history_of(run, [best * n + f for f in range(n)]),
-        held_out=np.concatenate([held for _, held in splits[: len(chosen)]]),
-        outputs=np.concatenate(outputs),
+        held_out=held,
+        outputs=outputs,
         nets=nets,
     )
+
+
+def _of_strength(
+    run: Run, problem: Problem, splits: Sequence[Split], k: int
+) -> tuple[Network, np.ndarray[Any, Any]]:
+    """Return the networks of a strength, and their outputs on the rows held out from each."""
+    n = len(splits)
+    places = [p for p, member in enumerate(run.members) if member // n == k]
+    nets = take_members(run.net, torch.tensor(places))
+    outputs = [
+        forward(take_members(nets, fold), problem.x[torch.as_tensor(held)])
+        for fold, (_, held) in enumerate(splits)
+    ]
+    return nets, np.concatenate(outputs)
+
+
+def _standard_error(
+    problem: Problem, held: np.ndarray[Any, Any], outputs: np.ndarray[Any, Any]
+) -> float:
+    """Return the standard error of the mean held-out loss."""
+    rows = torch.as_tensor(held)
+    losses = get_loss(problem.loss)(torch.as_tensor(outputs), problem.y[rows].double())
+    weight = problem.weight[rows].double() / problem.weight[rows].double().mean()
+    return float((losses * weight).std() / len(rows) ** 0.5)
 
 
 def train_on_all(

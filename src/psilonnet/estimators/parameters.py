@@ -85,6 +85,7 @@ RULES: dict[str, Rule] = {
     "reg_strength": Rule(
         _is_strength, "'auto', a number of at least 0, or a sequence of different such numbers"
     ),
+    "selection": one_of("best", "one_standard_error"),
     "validation": Rule(
         _is_validation, "a fraction between 0 and 1, or a number of folds of at least 2"
     ),
@@ -101,7 +102,6 @@ RULES: dict[str, Rule] = {
     "batch_size": whole(1),
     "learning_rate": Rule(lambda v: is_real(v) and v > 0, "a number above 0"),
     "device": Rule(_is_device, "the name of a torch device, such as 'cpu' or 'cuda'"),
-    "matmul_precision": one_of("highest", "high", "medium"),
     "verbose": Rule(
         lambda v: isinstance(v, (bool, np.bool_)) or is_whole(v) or v == "auto",
         "True, False or 'auto'",

@@ -29,6 +29,9 @@ class PSiLONRegressor(RegressorMixin, BasePSiLON):  # type: ignore[misc]
         Split each column of numbers at its quantiles into this many pieces; 0 for none.
     reg_strength : "auto", float or sequence of float, default="auto"
         The strength, or those to choose from; "auto" is the paper's grid of 13.
+    selection : {"best", "one_standard_error"}, default="best"
+        Take the strength with the least held-out loss, or the strongest one within a standard
+        error of it: a smaller bound for hardly more loss.
     validation : float or int, default=0.2
         The fraction of rows held out to choose the strength, or a number of folds.
     n_members : int, default=1
@@ -41,7 +44,6 @@ class PSiLONRegressor(RegressorMixin, BasePSiLON):  # type: ignore[misc]
     max_steps, batch_size : int, default=3000 and 256
     learning_rate : float, default=2e-3
     device : str, default="cpu"
-    matmul_precision : {"highest", "high", "medium"}, default="highest"
     random_state : int, RandomState or None, default=None
     verbose : bool or "auto", default="auto"
         Show a progress bar; "auto" shows it in terminals and notebooks.
@@ -84,6 +86,7 @@ class PSiLONRegressor(RegressorMixin, BasePSiLON):  # type: ignore[misc]
         depth: int = 3,
         knots: int = 0,
         reg_strength: Any = "auto",
+        selection: str = "best",
         validation: float = 0.2,
         n_members: int = 1,
         prune: bool = False,
@@ -93,7 +96,6 @@ class PSiLONRegressor(RegressorMixin, BasePSiLON):  # type: ignore[misc]
         batch_size: int = 256,
         learning_rate: float = 2e-3,
         device: str = "cpu",
-        matmul_precision: str = "highest",
         random_state: Any = None,
         verbose: Any = "auto",
     ) -> None:
@@ -102,6 +104,7 @@ class PSiLONRegressor(RegressorMixin, BasePSiLON):  # type: ignore[misc]
         self.depth = depth
         self.knots = knots
         self.reg_strength = reg_strength
+        self.selection = selection
         self.validation = validation
         self.n_members = n_members
         self.prune = prune
@@ -111,7 +114,6 @@ class PSiLONRegressor(RegressorMixin, BasePSiLON):  # type: ignore[misc]
         self.batch_size = batch_size
         self.learning_rate = learning_rate
         self.device = device
-        self.matmul_precision = matmul_precision
         self.random_state = random_state
         self.verbose = verbose
 
