@@ -316,28 +316,12 @@ class BasePSiLON(BaseEstimator):  # type: ignore[misc]
 
     def summary(self) -> str:
         """Return what the model promises, in words."""
-        bounds = self._bounds
-        what = self._output_words()
-        order = np.argsort(-bounds.per_deviation)[:5]
         lines = [
             f"{type(self).__name__} on {len(self.encoder_.names)} columns, "
             f"reg_strength {self.reg_strength_:g}.",
-            "Proven: if every number moves by at most one standard deviation,",
-            f"{what} by at most {bounds.total:.4g}.",
+            *self._bounds.in_words(self.encoder_, self._output_words()),
             f"Share of exact zeros among the weights: {self.sparsity_:.1%}.",
-            "The columns that can move it most:",
         ]
-        for k in order:
-            name, kind = self.encoder_.names[k], self.encoder_.kinds[k]
-            unit = {"category": "a change of level", "time": "one day"}.get(kind, "one unit")
-            lines.append(
-                f"  {name}: at most {bounds.per_unit[k]:.4g} for {unit}"
-                + (
-                    ""
-                    if kind == "category"
-                    else f", {bounds.per_deviation[k]:.4g} for one deviation"
-                )
-            )
         return "\n".join(lines)
 
     def __sklearn_tags__(self) -> Any:

@@ -35,6 +35,23 @@ class ColumnBounds:
     per_unit: Floats
     per_deviation: Floats
 
+    def in_words(self, encoder: TableEncoder, what_moves: str) -> list[str]:
+        """Return sentences about all numbers together, and about the most important columns."""
+        is_number = np.array([kind != "category" for kind in encoder.kinds])
+        lines = [
+            "Proven: if every number moves by at most one standard deviation, the rest not at all,",
+            f"{what_moves} by at most {self.per_deviation[is_number].sum():.4g}.",
+            "The columns that can move it most:",
+        ]
+        units = {"category": "a change of level", "time": "one day", "number": "one unit"}
+        for k in np.argsort(-self.per_deviation)[:5]:
+            line = f"  {encoder.names[k]}: at most {self.per_unit[k]:.4g} for "
+            line += units[encoder.kinds[k]]
+            if is_number[k]:
+                line += f", {self.per_deviation[k]:.4g} for one deviation"
+            lines.append(line)
+        return lines
+
 
 def column_bounds(net: Network, encoder: TableEncoder, scale: Floats) -> ColumnBounds:
     """Return the bounds of a model whose outputs are those of the net times a scale."""

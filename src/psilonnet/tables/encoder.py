@@ -134,4 +134,4 @@ def _warn_useless(column: Column, code: NumberCode | CategoryCode) -> None:
         said = "has no value in any row, and is left out: drop it, or check how it was read."
     else:
         return
-    warnings.warn(f"Column {column.name!r} {said}", UserWarning, stacklevel=5)
+    warnings.warn(f"Column {column.name!r} {said}", UserWarning, stacklevel=4)
