@@ -7,18 +7,11 @@ import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-import narwhals as nw
 import numpy as np
 import torch
-from scipy import sparse
 from sklearn.base import BaseEstimator
-from sklearn.utils import check_array, check_consistent_length, check_random_state
-from sklearn.utils.validation import (
-    _check_sample_weight,
-    _num_samples,
-    check_is_fitted,
-    validate_data,
-)
+from sklearn.utils import check_consistent_length, check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from psilonnet.estimators.bounds import column_bounds
 from psilonnet.estimators.fitting import (
@@ -30,6 +23,7 @@ from psilonnet.estimators.fitting import (
     train_on_all,
 )
 from psilonnet.estimators.parameters import check_parameters
+from psilonnet.estimators.reading import as_table, check_weights, codes_of
 from psilonnet.estimators.saving import save_model
 from psilonnet.estimators.splits import make_splits
 from psilonnet.tables import canonical_rows, fit_encoder, read_columns, weighted_quantile
@@ -120,9 +114,9 @@ class BasePSiLON(BaseEstimator):  # type: ignore[misc]
             )
         columns = self._read(X, reset=True)
         check_consistent_length(X, y, sample_weight, groups)
-        weight = _weights(sample_weight, len(columns[0].values))
+        weight = check_weights(sample_weight, len(columns[0].values))
         y = self._fit_target(y, weight)
-        labels = [] if groups is None else [_codes(np.asarray(groups))]
+        labels = [] if groups is None else [codes_of(np.asarray(groups))]
         rows = canonical_rows(columns, [*y.T, *labels], weight)
         # From here on there are only distinct rows in sorted order.
         columns = [column.take(rows.position) for column in columns]
@@ -137,7 +131,7 @@ class BasePSiLON(BaseEstimator):  # type: ignore[misc]
         self.target_ = self._make_target(y, rows.weight)
         weight = rows.weight * self._row_factors(y, rows.weight)
         problem = self._problem(columns, y, weight / weight.mean())
-        units = _codes(labels[0][rows.position]) if labels else None
+        units = codes_of(labels[0][rows.position]) if labels else None
         self._train(problem, units, validation_data)
         return self
 
@@ -247,19 +241,7 @@ class BasePSiLON(BaseEstimator):  # type: ignore[misc]
 
     def _read(self, X: Any, *, reset: bool) -> list[Column]:
         """Return the columns of a table, checked as scikit-learn does."""
-        if sparse.issparse(X):
-            raise TypeError(
-                "Sparse input is not supported, because a bound per column needs dense columns. "
-                f"Got a sparse matrix of shape {X.shape}: use X.toarray()."
-            )
-        if hasattr(X, "collect"):
-            raise TypeError(
-                f"The table must be in memory. Got a lazy {type(X).__name__}: call its collect()."
-            )
-        if nw.dependencies.is_into_dataframe(X):
-            _check_frame(X)
-        else:
-            X = _as_array(X, type(self).__name__)
+        X = as_table(X, type(self).__name__)
         validate_data(self, X, reset=reset, skip_check_array=True)
         return read_columns(X)
 
@@ -328,51 +310,6 @@ class BasePSiLON(BaseEstimator):  # type: ignore[misc]
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         return tags
-
-
-def _check_frame(X: Any) -> None:
-    names = list(getattr(X, "column_names", None) or X.columns)
-    twice = sorted({str(name) for name in names if names.count(name) > 1})
-    if twice:
-        raise ValueError(
-            f"Column names must be unique. These occur more than once: {twice}. Rename them."
-        )
-    if len(names) == 0 or _num_samples(X) == 0:
-        raise ValueError(
-            f"Found array with {_num_samples(X)} sample(s) and {len(names)} feature(s) (shape="
-            f"({_num_samples(X)}, {len(names)})) while a minimum of 1 is required."
-        )
-
-
-def _as_array(X: Any, owner: str) -> Array:
-    """Return a two-dimensional array; cells of lists keep their own types."""
-    if isinstance(X, (list, tuple)):
-        lengths = {len(row) for row in X if isinstance(row, (list, tuple))}
-        if len(lengths) > 1:
-            raise ValueError(
-                "All rows of a table must have the same number of cells. Got rows of "
-                f"{min(lengths)} to {max(lengths)} cells: fill the missing cells with None."
-            )
-        X = np.array(X, dtype=object)
-    array: Array = check_array(X, dtype=None, ensure_all_finite=False, estimator=owner)
-    return array
-
-
-def _weights(sample_weight: Any, n: int) -> Array:
-    weight: Array = _check_sample_weight(
-        sample_weight, np.empty((n, 1)), dtype=np.float64, ensure_non_negative=True
-    )
-    if weight.sum() <= 0:
-        raise ValueError(
-            "At least one sample weight must be above 0. All of them are 0: no class or value is "
-            "left to learn from."
-        )
-    return weight
-
-
-def _codes(values: Array) -> Array:
-    words = values.astype(str) if values.dtype == object else values
-    return np.unique(words, return_inverse=True)[1].reshape(-1)
 
 
 def _show_progress(verbose: Any) -> bool:

@@ -1,0 +1,77 @@
+"""What users hand over, checked as scikit-learn does and in our words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+from scipy import sparse
+from sklearn.utils import check_array
+from sklearn.utils.validation import _check_sample_weight, _num_samples
+
+Array = np.ndarray[Any, Any]
+
+
+def as_table(X: Any, owner: str) -> Any:
+    """Return a data frame as it is, and anything else as a two-dimensional array."""
+    if sparse.issparse(X):
+        raise TypeError(
+            "Sparse input is not supported, because a bound per column needs dense columns. "
+            f"Got a sparse matrix of shape {X.shape}: use X.toarray()."
+        )
+    if hasattr(X, "collect"):
+        raise TypeError(
+            f"The table must be in memory. Got a lazy {type(X).__name__}: call its collect()."
+        )
+    if nw.dependencies.is_into_dataframe(X):
+        _check_frame(X)
+        return X
+    return _as_array(X, owner)
+
+
+def _check_frame(X: Any) -> None:
+    names = list(getattr(X, "column_names", None) or X.columns)
+    twice = sorted({str(name) for name in names if names.count(name) > 1})
+    if twice:
+        raise ValueError(
+            f"Column names must be unique. These occur more than once: {twice}. Rename them."
+        )
+    if len(names) == 0 or _num_samples(X) == 0:
+        raise ValueError(
+            f"Found array with {_num_samples(X)} sample(s) and {len(names)} feature(s) (shape="
+            f"({_num_samples(X)}, {len(names)})) while a minimum of 1 is required."
+        )
+
+
+def _as_array(X: Any, owner: str) -> Array:
+    """Return a two-dimensional array; cells of lists keep their own types."""
+    if isinstance(X, (list, tuple)):
+        lengths = {len(row) for row in X if isinstance(row, (list, tuple))}
+        if len(lengths) > 1:
+            raise ValueError(
+                "All rows of a table must have the same number of cells. Got rows of "
+                f"{min(lengths)} to {max(lengths)} cells: fill the missing cells with None."
+            )
+        X = np.array(X, dtype=object)
+    array: Array = check_array(X, dtype=None, ensure_all_finite=False, estimator=owner)
+    return array
+
+
+def check_weights(sample_weight: Any, n: int) -> Array:
+    """Return one weight per row; all are one if none are given."""
+    weight: Array = _check_sample_weight(
+        sample_weight, np.empty((n, 1)), dtype=np.float64, ensure_non_negative=True
+    )
+    if weight.sum() <= 0:
+        raise ValueError(
+            "At least one sample weight must be above 0. All of them are 0: no class or value is "
+            "left to learn from."
+        )
+    return weight
+
+
+def codes_of(values: Array) -> Array:
+    """Return the number of each value among the distinct ones."""
+    words = values.astype(str) if values.dtype == object else values
+    return np.unique(words, return_inverse=True)[1].reshape(-1)
