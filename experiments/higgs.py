@@ -126,7 +126,7 @@ def draw_curves(cells: dict[str, Cell], path: Path) -> None:
         "s_fresh": "S-Net, L2 regularisation",
         "p_fresh": "P-Net, 1-path-norm regularisation",
     }
-    figure, axes = plt.subplots(3, 1, figsize=(7, 9), sharex=True, layout="constrained")
+    figure, axes = plt.subplots(3, 1, figsize=(8.4, 8.4), sharex=True, layout="constrained")
     for axis, (name, title) in zip(axes, panels.items(), strict=True):
         cell = cells[name]
         middle = best(cell)
@@ -138,7 +138,8 @@ def draw_curves(cells: dict[str, Cell], path: Path) -> None:
             axis.plot(cell["steps"], curve, color=colour, label=label, lw=2.2 - (k != middle))
         axis.set(title=title, ylabel="validation cross-entropy", ylim=(0.57, 0.82))
         axis.axhline(0.6931, color="0.7", lw=0.8, ls=":")
-        axis.legend(title="reg_strength", fontsize=8, ncols=2, loc="upper right")
+        beside = {"loc": "center left", "bbox_to_anchor": (1.0, 0.5), "frameon": False}
+        axis.legend(title="reg_strength", fontsize=9, **beside)
         axis.spines[["top", "right"]].set_visible(False)
     axes[-1].set_xlabel("step")
     figure.savefig(path, dpi=110)
