@@ -13,11 +13,9 @@ extensions = [
     "numpydoc",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
-    "sphinx.ext.mathjax",
     "sphinx_gallery.gen_gallery",
 ]
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
-myst_enable_extensions = ["dollarmath", "colon_fence"]
 myst_heading_anchors = 3
 exclude_patterns = ["_build", "**/README.md", "sg_execution_times.rst", "auto_examples/*.md5"]
 autosummary_generate = True
@@ -49,6 +47,7 @@ sphinx_gallery_conf = {
     "within_subsection_order": "FileNameSortKey",
     "download_all_examples": False,
     "remove_config_comments": True,
+    "capture_repr": ("_repr_html_",),
     "show_signature": False,
     "reset_modules": (),
     "min_reported_time": 1e9,

@@ -44,6 +44,7 @@ def test_a_floor_loads_alone(module, absent):
 PAGES = [
     "README.md",
     "docs/cells.md",
+    "docs/certificates.md",
     "docs/getting_started.md",
     "docs/index.md",
     "docs/own_loop.md",

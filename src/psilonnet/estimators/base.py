@@ -14,6 +14,7 @@ from sklearn.utils import check_consistent_length, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from psilonnet.estimators.bounds import column_bounds
+from psilonnet.estimators.certificates import Certifier
 from psilonnet.estimators.fitting import (
     Design,
     Problem,
@@ -251,8 +252,11 @@ class BasePSiLON(BaseEstimator):  # type: ignore[misc]
         columns = self._read(X, reset=False)
         x = torch.from_numpy(self.encoder_.encode(columns))
         self.encoder_.warn_far_outside(columns)
-        average: Array = forward(self.net_, x).mean(axis=0)
-        return np.asarray(self.target_.decode(average))
+        return np.asarray(self.target_.decode(forward(self.net_, x)))
+
+    def _certifier(self, X: Any, method: str) -> Certifier:
+        check_is_fitted(self)
+        return Certifier(self, self.encoder_.encode(self._read(X, reset=False)), method)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted model to one file: numbers and words, no code.

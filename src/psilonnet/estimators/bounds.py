@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import torch
 
-from psilonnet.certify import input_bounds
+from psilonnet.certify import input_moves
+from psilonnet.nn import PlainNet
 from psilonnet.tables import CategoryCode
 
 if TYPE_CHECKING:
@@ -55,7 +57,8 @@ class ColumnBounds:
 
 def column_bounds(net: Network, encoder: TableEncoder, scale: Floats) -> ColumnBounds:
     """Return the bounds of a model whose outputs are those of the net times a scale."""
-    per_input = scale @ input_bounds(net)  # (encoded columns,)
+    outputs = torch.diag(torch.as_tensor(scale, dtype=torch.float64))
+    per_input = input_moves(PlainNet(net), outputs).sum(dim=0).numpy()  # (encoded columns,)
     per_unit = np.zeros(len(encoder.codes))
     per_deviation = np.zeros(len(encoder.codes))
     for k, code in enumerate(encoder.codes):

@@ -11,6 +11,7 @@ from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
 from psilonnet.estimators.base import BasePSiLON
+from psilonnet.estimators.certificates import certified_radius, class_margins
 from psilonnet.estimators.targets import ClassTarget, fit_temperature
 
 if TYPE_CHECKING:
@@ -206,6 +207,32 @@ class PSiLONClassifier(ClassifierMixin, BasePSiLON):  # type: ignore[misc]
         logits = self._outputs(X)
         numbers = (logits[:, 0] > 0).astype(int) if logits.shape[1] == 1 else logits.argmax(axis=1)
         return np.asarray(self.classes_[numbers])
+
+    def certify(self, X: Any, *, delta: Any = None, method: str = "global") -> Array:
+        """Prove that the predicted class of a row cannot change when its columns move a little.
+
+        Parameters
+        ----------
+        X : table
+        delta : float, array-like, or dict from column name to amount, optional
+            By how much columns may move: a number in standard deviations of every column of
+            numbers, an array or dict in the columns' own units (days or a timedelta for times).
+            "any" lets a category take any level. Columns left out stay as they are.
+        method : {"global", "local"}
+            "local" looks at the neighbourhood of each row: tighter, and slower.
+
+        Returns
+        -------
+        ndarray of shape (rows,)
+            Without delta: the radius, in standard deviations, within which all numbers together
+            may move and the class stays. With delta: True where the class provably stays.
+        """
+        certifier = self._certifier(X, method)
+        margins, combinations = class_margins(certifier.outputs)
+        if delta is None:
+            return certified_radius(certifier, margins, combinations)
+        moved = certifier.largest_moves(certifier.moves(delta), combinations)
+        return np.asarray((moved < margins).all(dim=-1))
 
     def _output_words(self) -> str:
         labels = self.classes_.tolist()

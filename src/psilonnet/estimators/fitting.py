@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import copy
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
-from psilonnet.nn import PSiLONNet, PSiLONResNet, path_norm_penalty
+from psilonnet.nn import PlainNet, PSiLONNet, PSiLONResNet, path_norm_penalty
 from psilonnet.training import (
     NARROWING,
     Callback,
@@ -221,13 +220,10 @@ def train_on_all(
     return design.run(net, problem, rows, None, [strength] * n_members, prune=prune)
 
 
-@torch.no_grad()
 def forward(net: Network, x: Tensor) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """Return the outputs of a network in float64, of shape (*members, rows, outputs)."""
-    double = copy.deepcopy(net).double().cpu()
-    parts = [double(part) for part in torch.split(x.double().cpu(), 8192)]
-    joined: np.ndarray[Any, np.dtype[np.float64]] = torch.cat(parts, dim=-2).numpy()
-    return joined
+    """Return the averaged outputs of the members in float64, of shape (rows, outputs)."""
+    averaged: np.ndarray[Any, np.dtype[np.float64]] = PlainNet(net)(x).mean(dim=0).numpy()
+    return averaged
 
 
 def history_of(run: Run, members: Sequence[int]) -> dict[str, list[float]]:

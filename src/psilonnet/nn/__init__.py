@@ -8,6 +8,7 @@ from psilonnet.nn.mlp import PSiLONNet
 from psilonnet.nn.network import Network
 from psilonnet.nn.penalty import has_closed_form, path_norm_penalty, weight_decay_penalty
 from psilonnet.nn.pieces import KnotLinear, ReLULinear
+from psilonnet.nn.plain import PlainLayer, PlainNet
 from psilonnet.nn.resnet import PSiLONResNet
 from psilonnet.nn.variants import VARIANTS, Variant, make_net
 
@@ -20,6 +21,8 @@ __all__ = [
     "NormalizedLinear",
     "PSiLONNet",
     "PSiLONResNet",
+    "PlainLayer",
+    "PlainNet",
     "ReLULinear",
     "Variant",
     "fold",

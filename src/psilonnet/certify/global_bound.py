@@ -1,0 +1,49 @@
+"""Bounds that hold everywhere: how far combinations of outputs can move."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+
+from psilonnet.certify.rounding import inflated
+from psilonnet.functional.pieces import largest_piece
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from psilonnet.nn import PlainNet
+
+
+def first_masses(net: PlainNet, combinations: Tensor) -> Tensor:
+    """Return how far combinations of outputs move, per unit of an output of the first layer.
+
+    Parameters
+    ----------
+    net : PlainNet
+    combinations : Tensor of shape (count, out)
+        Such as ``e_a - e_b`` for the margin between two classes.
+
+    Returns
+    -------
+    Tensor of shape (members, count, width)
+    """
+    *lower, last = net.layers[1:]
+    combined = torch.einsum("co,mosi->mcsi", combinations, last.weight)
+    mass = inflated(largest_piece(combined), combined.shape[-2] + combinations.shape[-1])
+    for layer in reversed(lower):
+        matrix = largest_piece(layer.weight)  # (members, out, in)
+        mass = inflated(mass @ matrix, matrix.shape[-2])
+    return mass
+
+
+def input_moves(net: PlainNet, combinations: Tensor) -> Tensor:
+    """Return how far combinations of averaged outputs move, per unit of an input.
+
+    Returns
+    -------
+    Tensor of shape (count, in)
+    """
+    first = largest_piece(net.layers[0].weight)  # (members, width, in)
+    moves = inflated(first_masses(net, combinations) @ first, first.shape[-2])
+    return inflated(moves.mean(dim=0), len(moves) + 2)

@@ -1,0 +1,102 @@
+"""Bounds that hold within a box around a row: many pieces are surely not in use there."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+
+from psilonnet.certify.rounding import gamma, inflated
+from psilonnet.functional.pieces import largest_piece
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from psilonnet.nn import PlainNet
+    from psilonnet.nn.plain import PlainLayer
+
+
+def local_moves(net: PlainNet, x: Tensor, radius: Tensor, combinations: Tensor) -> Tensor:
+    """Return how far combinations of averaged outputs can move within a box around each row.
+
+    Interval bounds on the inputs of each layer tell which pieces can be in use anywhere in the
+    box. The product of the layers' matrices over these pieces only bounds every path that a move
+    can take. It is never above the global bound.
+
+    Parameters
+    ----------
+    net : PlainNet
+    x : Tensor of shape (rows, in)
+    radius : Tensor of shape (rows, in)
+        Half the width of the box in each input.
+    combinations : Tensor of shape (rows, count, out)
+
+    Returns
+    -------
+    Tensor of shape (rows, count)
+    """
+    members = len(net.layers[0].weight)
+    total = x.new_zeros(combinations.shape[:2])
+    for member in range(members):
+        masks = _live_pieces(net, member, x, radius)
+        total += _masked_product(net, member, masks, combinations, radius)
+    return inflated(total / members, members + 2)
+
+
+def _live_pieces(net: PlainNet, member: int, x: Tensor, radius: Tensor) -> list[Tensor | None]:
+    """Return for each layer which pieces of its inputs can move in the box: (rows, pieces, in)."""
+    slack = x.abs() * gamma(2)
+    low, high = x - radius - slack, x + radius + slack
+    masks: list[Tensor | None] = []
+    for layer in net.layers:
+        ends = torch.stack((low, high)).unsqueeze(1)  # (2, 1, rows, in)
+        single = _member(layer, member)
+        bottom, top = (single.pieces(end).squeeze(0) for end in ends)  # (rows, pieces, in)
+        masks.append(None if layer.split == "none" else top > bottom)
+        low, high = _interval(single, bottom, top)
+    return masks
+
+
+def _interval(layer: PlainLayer, bottom: Tensor, top: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the least and the largest output of a layer, raised by the rounding of the sums."""
+    w = layer.weight[0].flatten(-2)  # (out, pieces * in)
+    middle, half = ((top + bottom) / 2).flatten(-2), ((top - bottom) / 2).flatten(-2)
+    center = middle @ w.mT + layer.bias[0]
+    size = w.abs()
+    g = gamma(w.shape[-1] + 4)
+    spread = (1 + g) * (half @ size.mT)
+    spread = spread + g * (middle.abs() @ size.mT + layer.bias[0].abs())
+    return center - spread, center + spread
+
+
+def _member(layer: PlainLayer, member: int) -> PlainLayer:
+    cut = slice(member, member + 1)
+    edges = None if layer.edges is None else layer.edges[cut]
+    return type(layer)(layer.weight[cut], layer.bias[cut], layer.split, edges)
+
+
+def _masked_product(
+    net: PlainNet, member: int, masks: list[Tensor | None], combinations: Tensor, radius: Tensor
+) -> Tensor:
+    """Push combinations of outputs down to the inputs, through live pieces only."""
+    *lower, last = net.layers
+    combined = torch.einsum("rco,osi->rcsi", combinations, last.weight[member]).abs()
+    mask = masks[-1]
+    mass = (combined if mask is None else combined * mask.unsqueeze(1)).amax(dim=-2)
+    mass = inflated(mass, combinations.shape[-1])
+    for layer, mask in zip(reversed(lower), reversed(masks[:-1]), strict=True):
+        weight = layer.weight[member].abs()  # (out, pieces, in)
+        mass = inflated(_through(mass, weight, mask), weight.shape[0])
+    return inflated((mass * radius.unsqueeze(1)).sum(dim=-1), radius.shape[-1])
+
+
+def _through(mass: Tensor, weight: Tensor, mask: Tensor | None) -> Tensor:
+    """Return the mass at the inputs of a layer, of shape (rows, count, in)."""
+    if mask is None:
+        return mass @ weight[:, 0]
+    if weight.shape[1] == 1:
+        return (mass @ weight[:, 0]) * mask
+    alone = mask.sum(dim=1, keepdim=True) <= 1  # (rows, 1, in)
+    several = mass @ largest_piece(weight)
+    single = sum((mass @ weight[:, t]) * mask[:, t : t + 1] for t in range(weight.shape[1]))
+    return torch.where(alone, single, several)

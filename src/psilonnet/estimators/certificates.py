@@ -1,0 +1,169 @@
+"""Certificates of a fitted model for given rows, in the units of its table."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from psilonnet.certify import first_masses, forward_error, input_moves, local_moves
+from psilonnet.certify.rounding import UNIT, inflated
+from psilonnet.estimators.deltas import jump_columns, moves_of
+from psilonnet.nn import PlainNet
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from psilonnet.estimators.base import BasePSiLON
+    from psilonnet.estimators.deltas import Moves
+    from psilonnet.tables import TableEncoder
+
+Array = np.ndarray[Any, Any]
+METHODS = ("global", "local")
+DOUBLINGS, HALVINGS = 8, 10  # of the search for a local radius
+
+
+class Certifier:
+    """The proofs about rows of one table under one model.
+
+    Parameters
+    ----------
+    model : BasePSiLON
+    encoded : ndarray of shape (rows, encoded columns)
+    method : {"global", "local"}
+    """
+
+    def __init__(self, model: BasePSiLON, encoded: Array, method: str) -> None:
+        if method not in METHODS:
+            raise ValueError(f"The 'method' must be one of {METHODS}. Got {method!r} instead.")
+        self.net = PlainNet(model.net_)
+        self.encoder: TableEncoder = model.encoder_
+        self.encoded = encoded
+        self.x = torch.as_tensor(encoded, dtype=torch.float64)
+        self.method = method
+        self.outputs = self.net(self.x).mean(dim=0)  # (rows, outputs)
+
+    def moves(self, delta: Any) -> Moves:
+        """Return what may move, for an amount in the user's units."""
+        return moves_of(delta, self.encoder, self.encoded)
+
+    def unit_box(self) -> Tensor:
+        """Return one scale for every number that is not missing, and zero for all else."""
+        return torch.as_tensor(self.moves(1.0).radius > 0, dtype=torch.float64)
+
+    def slack(self, radius: Tensor, combinations: Tensor) -> Tensor:
+        """Return the rounding of two predictions, of shape (rows, count)."""
+        error = forward_error(self.net, self.x, radius.amax(dim=-1))
+        return 2 * error.unsqueeze(-1) * combinations.abs().sum(dim=-1)
+
+    def largest_moves(self, moves: Moves, combinations: Tensor) -> Tensor:
+        """Return how far combinations of outputs can move at most, of shape (rows, count).
+
+        Parameters
+        ----------
+        moves : Moves
+        combinations : Tensor of shape (rows, count, outputs)
+        """
+        radius = torch.as_tensor(moves.radius)
+        flat, inverse = torch.unique(combinations.flatten(0, 1), dim=0, return_inverse=True)
+        inverse = inverse.reshape(combinations.shape[:2])
+        far = inflated(radius @ input_moves(self.net, flat).mT, radius.shape[-1])  # (rows, unique)
+        for column in moves.jumps:
+            far = far + self._jump(column, flat)
+        largest = far.gather(1, inverse)
+        box = self._with_jumps(moves)
+        if self.method == "local":
+            largest = torch.minimum(largest, local_moves(self.net, self.x, box, combinations))
+        return largest + self.slack(box, combinations)
+
+    def _with_jumps(self, moves: Moves) -> Tensor:
+        """Return a box that holds the jumps as well."""
+        box = torch.as_tensor(moves.radius).clone()
+        for column in moves.jumps:
+            own, states = jump_columns(self.encoder, column)
+            box[:, own] = float(np.ptp(states))
+        return box
+
+    def _jump(self, column: int, combinations: Tensor) -> Tensor:
+        """Return how far a change of level can move combinations, of shape (rows, count)."""
+        own, states = jump_columns(self.encoder, column)
+        first = self.net.layers[0]
+        inputs = self.x.new_zeros(len(states), self.x.shape[1])
+        inputs[:, own] = torch.as_tensor(states)
+        pieces = first.pieces(inputs.expand(len(first.weight), -1, -1))[..., own]
+        reached = torch.einsum("mrsi,mosi->mro", pieces, first.weight[..., own])
+        change = (reached.unsqueeze(1) - reached.unsqueeze(2)).abs()  # (members, from, to, width)
+        masses = first_masses(self.net, combinations)
+        farthest = torch.einsum("mftw,mcw->ftc", change, masses) / len(masses)
+        table = inflated(farthest.amax(dim=1), change.shape[-1] + len(masses) + len(own))
+        here = (self.x[:, own].unsqueeze(1) == torch.as_tensor(states)).all(dim=-1)
+        return table[here.long().argmax(dim=1)]
+
+
+def certified_radius(certifier: Certifier, margins: Tensor, combinations: Tensor) -> Array:
+    """Return how many scales all numbers can move without any margin reaching zero.
+
+    Parameters
+    ----------
+    certifier : Certifier
+    margins : Tensor of shape (rows, count)
+        Of the outputs as they are.
+    combinations : Tensor of shape (rows, count, outputs)
+        Whose values the margins are.
+    """
+    unit = certifier.unit_box()
+    flat, inverse = torch.unique(combinations.flatten(0, 1), dim=0, return_inverse=True)
+    per_scale = inflated(unit @ input_moves(certifier.net, flat).mT, unit.shape[-1])
+    per_scale = per_scale.gather(1, inverse.reshape(combinations.shape[:2]))
+    rough = (margins / per_scale).amin(dim=-1).clamp(min=0.0, max=1e12)
+    slack = certifier.slack(unit * rough.unsqueeze(-1), combinations)
+    radius = ((margins - slack) / per_scale).amin(dim=-1)
+    radius = radius.clamp(min=0.0, max=1e12) * (1 - 1e-12)
+    if certifier.method == "local":
+        radius = _searched(certifier, radius, margins, combinations, unit)
+    # What the rounding of the encoding takes away.
+    size = certifier.x.abs().amax(dim=-1) + 1
+    safe = (radius - 16 * UNIT * (size + radius)).clamp(min=0.0)
+    found: Array = safe.numpy()
+    return found
+
+
+def _searched(
+    certifier: Certifier, radius: Tensor, margins: Tensor, combinations: Tensor, unit: Tensor
+) -> Tensor:
+    """Return the largest radius found by doubling and halving; never below the global one."""
+
+    def holds(trial: Tensor) -> Tensor:
+        box = unit * trial.unsqueeze(-1)
+        moved = local_moves(certifier.net, certifier.x, box, combinations)
+        return (moved + certifier.slack(box, combinations) < margins).all(dim=-1)
+
+    low = radius
+    high = radius * 2
+    growing = radius > 0
+    for _ in range(DOUBLINGS):
+        growing = growing & holds(high)
+        if not growing.any():
+            break
+        low = torch.where(growing, high, low)
+        high = torch.where(growing, high * 2, high)
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        good = holds(middle)
+        low, high = torch.where(good, middle, low), torch.where(good, high, middle)
+    return torch.maximum(low, radius)
+
+
+def class_margins(outputs: Tensor) -> tuple[Tensor, Tensor]:
+    """Return each row's margins over the other classes, and the combinations they come from."""
+    n = outputs.shape[1]
+    if n == 1:
+        sign = torch.where(outputs > 0, 1.0, -1.0).double()
+        return outputs * sign, sign.unsqueeze(-1)
+    chosen = outputs.argmax(dim=-1)
+    eye = torch.eye(n, dtype=torch.float64)
+    others = torch.stack([torch.cat([torch.arange(a), torch.arange(a + 1, n)]) for a in range(n)])
+    combinations = eye[chosen].unsqueeze(1) - eye[others[chosen]]  # (rows, n - 1, n)
+    margins = torch.einsum("rco,ro->rc", combinations, outputs)
+    return margins, combinations

@@ -1,0 +1,132 @@
+"""How far columns may move: from the user's units to the encoded columns of each row."""
+
+from __future__ import annotations
+
+import datetime
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from psilonnet.certify.rounding import UNIT
+from psilonnet.estimators.parameters import is_real
+from psilonnet.tables import CategoryCode, NumberCode
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from psilonnet.tables import TableEncoder
+
+Array = np.ndarray[Any, Any]
+ANY = "any"
+
+
+@dataclass(frozen=True)
+class Moves:
+    """What may move.
+
+    Attributes
+    ----------
+    radius : ndarray of shape (rows, encoded columns)
+        How far each encoded column may move continuously.
+    jumps : list of int
+        Columns of the table that may take any value at all.
+    """
+
+    radius: Array
+    jumps: list[int]
+
+
+def moves_of(delta: Any, encoder: TableEncoder, encoded: Array) -> Moves:
+    """Translate an amount, or amounts per column, into moves of encoded columns.
+
+    Parameters
+    ----------
+    delta : float, array-like of shape (columns,), or dict from column name to amount
+        A number is in standard deviations (in the scale of each column) and moves all numbers;
+        an array or dict holds amounts in the column's own unit. A column may move "any" way.
+    encoder : TableEncoder
+    encoded : ndarray of shape (rows, encoded columns)
+    """
+    amounts = _amounts(delta, encoder)
+    radius = np.zeros_like(encoded)
+    jumps = []
+    for k, (code, amount) in enumerate(zip(encoder.codes, amounts, strict=True)):
+        own = np.flatnonzero(encoder.sources == k)
+        if isinstance(amount, str):
+            if len(own):
+                jumps.append(k)
+        elif isinstance(code, NumberCode) and code.scale > 0 and amount > 0:
+            z = encoded[:, own[0]]
+            move = amount * code.slope
+            # The rounding of (x - center) / scale, before and after the move.
+            move = move * (1 + 8 * UNIT) + 8 * UNIT * (np.abs(z) + move + 1)
+            missing = encoded[:, own[1]] > 0 if len(own) > 1 else np.zeros(len(z), dtype=bool)
+            radius[:, own[0]] = np.where(missing, 0.0, move)
+    return Moves(radius, jumps)
+
+
+def _amounts(delta: Any, encoder: TableEncoder) -> list[Any]:
+    """Return an amount in its own unit, or "any", for each column."""
+    n = len(encoder.names)
+    if isinstance(delta, dict):
+        return _from_dict(delta, encoder)
+    if np.ndim(delta) == 0:
+        amount = _checked("delta", delta, "number")
+        scales = [c.scale if isinstance(c, NumberCode) else 0.0 for c in encoder.codes]
+        return [amount * scale for scale in scales]
+    values = list(delta)
+    if len(values) != n:
+        raise ValueError(
+            f"An array 'delta' must have one amount for each of the {n} columns. Got {len(values)}."
+        )
+    return [
+        _checked(name, value, kind)
+        for name, value, kind in zip(encoder.names, values, encoder.kinds, strict=True)
+    ]
+
+
+def _from_dict(delta: Mapping[Any, Any], encoder: TableEncoder) -> list[Any]:
+    unknown = [name for name in delta if str(name) not in encoder.names]
+    if unknown:
+        raise ValueError(
+            f"The names in 'delta' must be columns of the table. These are not: {unknown}. The "
+            f"columns are {list(encoder.names)}."
+        )
+    given = {str(name): value for name, value in delta.items()}
+    return [
+        _checked(name, given.get(name, 0.0), kind)
+        for name, kind in zip(encoder.names, encoder.kinds, strict=True)
+    ]
+
+
+def _checked(name: str, amount: Any, kind: str) -> Any:
+    if isinstance(amount, str) and amount == ANY:
+        return amount
+    if isinstance(amount, (datetime.timedelta, np.timedelta64)) and kind == "time":
+        return abs(np.timedelta64(amount) / np.timedelta64(1, "D"))
+    if is_real(amount) and amount >= 0 and (kind != "category" or amount == 0):
+        return float(amount)
+    raise ValueError(
+        f"The delta of column {name!r} (kind {kind!r}) must be a number of at least 0 for numbers, "
+        f"a number of days or a timedelta for times, 0 or 'any' for categories. Got {amount!r}."
+    )
+
+
+def jump_columns(encoder: TableEncoder, k: int) -> tuple[Array, Array]:
+    """Return the encoded columns of column k, and all rows of values that they can take.
+
+    For a number these are the two ends of its range as far as the encoding reaches; a jump of a
+    number has no bound unless scaling is robust.
+    """
+    own = np.flatnonzero(encoder.sources == k)
+    code = encoder.codes[k]
+    if isinstance(code, CategoryCode):
+        states = np.array([[-1.0], [1.0], [0.0]]) if code.is_sign else np.eye(len(own))
+        if not code.is_sign:
+            states = np.concatenate([states, np.zeros((1, len(own)))])  # none of the levels
+        return own, states
+    raise ValueError(
+        f"Only a category can move in any way. Column {encoder.names[k]!r} holds numbers: give the "
+        "amount by which it may move."
+    )

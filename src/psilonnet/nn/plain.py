@@ -1,0 +1,98 @@
+"""A network as plain float64 matrices: the function that predictions and certificates are about."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from psilonnet.functional import crelu, knots, relu
+from psilonnet.nn.crelu import CReLULinear
+from psilonnet.nn.pieces import KnotLinear, ReLULinear
+
+if TYPE_CHECKING:
+    from psilonnet.nn.linear import NormalizedLinear
+    from psilonnet.nn.network import Network
+
+
+@dataclass(frozen=True)
+class PlainLayer:
+    """The map ``sum_t W_t phi_t(h) + b``; the identity of a residual block is added to each W_t.
+
+    Attributes
+    ----------
+    weight : Tensor of shape (members, out, pieces, in)
+    bias : Tensor of shape (members, out)
+    split : {"none", "relu", "crelu", "knots"}
+    edges : Tensor of shape (members, pieces - 1, in), or None
+    """
+
+    weight: Tensor
+    bias: Tensor
+    split: str
+    edges: Tensor | None = None
+
+    @classmethod
+    def of(cls, layer: NormalizedLinear) -> PlainLayer:
+        """Return a layer as matrices in float64."""
+        weight = layer.weight.double().cpu()
+        if layer.residual:
+            weight = weight + torch.eye(weight.shape[-1], dtype=weight.dtype).unsqueeze(-2)
+        members, n_out = weight.shape[:-3], weight.shape[-3]
+        bias = (
+            weight.new_zeros(*members, n_out) if layer.bias is None else layer.bias.double().cpu()
+        )
+        split, edges = "none", None
+        if isinstance(layer, KnotLinear):
+            split, edges = "knots", layer.edges.double().cpu().expand(*members, -1, -1)
+        elif isinstance(layer, CReLULinear):
+            split = "crelu"
+        elif isinstance(layer, ReLULinear):
+            split = "relu"
+        if not members:
+            weight, bias = weight.unsqueeze(0), bias.unsqueeze(0)
+            edges = None if edges is None else edges.unsqueeze(0)
+        return cls(weight, bias, split, edges)
+
+    def pieces(self, h: Tensor) -> Tensor:
+        """Map (members, rows, in) to (members, rows, pieces, in)."""
+        if self.split == "relu":
+            return relu(h)
+        if self.split == "crelu":
+            return crelu(h)
+        if self.edges is not None:
+            return knots(h, self.edges.unsqueeze(-3))
+        return h.unsqueeze(-2)
+
+    def __call__(self, h: Tensor) -> Tensor:
+        """Map (members, rows, in) to (members, rows, out)."""
+        split = self.pieces(h).flatten(-2)
+        return split @ self.weight.flatten(-2).mT + self.bias.unsqueeze(-2)
+
+
+class PlainNet:
+    """A chain of plain layers.
+
+    Parameters
+    ----------
+    net : Network
+        Without a member axis, or with one.
+    """
+
+    @torch.no_grad()
+    def __init__(self, net: Network) -> None:
+        self.layers = [PlainLayer.of(layer) for layer in net.layers]
+
+    @torch.no_grad()
+    def __call__(self, x: Tensor) -> Tensor:
+        """Map rows of shape (rows, in) to (members, rows, out), in float64."""
+        members = len(self.layers[0].weight)
+        outputs = []
+        for part in torch.split(x.double().cpu(), 4096):
+            h = part.expand(members, -1, -1)
+            for layer in self.layers:
+                h = layer(h)
+            outputs.append(h)
+        return torch.cat(outputs, dim=1)

@@ -1,0 +1,112 @@
+"""Certificates under attack: no input in the box may leave what was proven.
+
+Set PSILONNET_ATTACKS to attack more networks and rows than the slice of the everyday run.
+"""
+
+import os
+
+import numpy as np
+import pytest
+import torch
+
+from attack import attack, averaged
+from psilonnet.certify import forward_error, input_moves, local_moves
+from psilonnet.functional import path_matrix
+from psilonnet.nn import VARIANTS, PlainNet, PSiLONNet, PSiLONResNet, make_net
+from psilonnet.training import stack_members
+
+NETS = int(os.environ.get("PSILONNET_ATTACKS", "60"))
+
+
+def random_net(generator, kind):
+    """Return a random net of a kind, with lengths that make it far from its start."""
+
+    def number(low, high):
+        return int(torch.randint(low, high + 1, (), generator=generator))
+
+    n_in, n_out, width, depth = number(1, 6), number(1, 4), number(2, 12), number(1, 4)
+    shape = {"width": width, "depth": depth, "generator": generator}
+    if kind in VARIANTS:
+        net = make_net(kind, n_in, n_out, **shape)
+    elif kind == "knots":
+        edges = torch.randn(number(1, 7), n_in, generator=generator).sort(dim=0).values
+        net = PSiLONNet(n_in, n_out, edges=edges, **shape)
+    elif kind == "ensemble":
+        net = stack_members([PSiLONResNet(n_in, n_out, **shape) for _ in range(3)])
+    else:
+        net = PSiLONNet(n_in, n_out, activation="crelu", **shape)
+        net.set_prune_mix(1.0)
+    with torch.no_grad():
+        for parameter in net.parameters():
+            parameter.add_(torch.randn(parameter.shape, generator=generator), alpha=0.5)
+    return net
+
+
+KINDS = [*VARIANTS, "knots", "ensemble", "pruned crelu"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_attack_moves_outputs_farther_than_proven(kind):
+    generator = torch.Generator().manual_seed(KINDS.index(kind))
+    for number in range(max(1, NETS // len(KINDS))):
+        plain = PlainNet(random_net(generator, kind))
+        n_in, n_out = plain.layers[0].weight.shape[-1], plain.layers[-1].weight.shape[1]
+        x = torch.randn(6, n_in, generator=generator, dtype=torch.float64)
+        size = 10.0 ** torch.empty(6, 1).uniform_(-3, 1, generator=generator).double()
+        radius = size * torch.rand(6, n_in, generator=generator, dtype=torch.float64)
+        rows = torch.randn(2, n_out, generator=generator, dtype=torch.float64)
+        combinations = rows.expand(6, 2, n_out)
+        slack = 2 * forward_error(plain, x, radius.amax(dim=-1)).unsqueeze(-1) * rows.abs().sum(-1)
+        far = radius @ input_moves(plain, rows).mT
+        near = local_moves(plain, x, radius, combinations)
+        found = attack(averaged(plain), x, radius, combinations, seed=number)
+        assert (near <= far * (1 + 1e-9)).all()
+        assert (found <= near + slack).all()
+
+
+def test_exact_enumeration_of_tiny_nets_stays_inside():
+    generator = torch.Generator().manual_seed(7)
+    for _ in range(20):
+        plain = PlainNet(random_net(generator, "crelu"))
+        n_in, n_out = plain.layers[0].weight.shape[-1], plain.layers[-1].weight.shape[1]
+        if n_in > 2:
+            continue
+        x = torch.randn(1, n_in, generator=generator, dtype=torch.float64)
+        radius = torch.full((1, n_in), 0.7, dtype=torch.float64)
+        axis = torch.linspace(-0.7, 0.7, 401 if n_in == 1 else 101, dtype=torch.float64)
+        grid = torch.cartesian_prod(*[axis] * n_in).reshape(-1, n_in)
+        outputs = plain(x + grid).mean(dim=0)
+        found = (outputs - plain(x).mean(dim=0)).abs().amax(dim=0)
+        eye = torch.eye(n_out, dtype=torch.float64)
+        near = local_moves(plain, x, radius, eye.unsqueeze(0))[0]
+        assert (found <= near + 1e-12).all()
+
+
+def test_plain_net_is_the_network_and_its_bound_the_merged_one():
+    generator = torch.Generator().manual_seed(1)
+    for kind in KINDS:
+        net = random_net(generator, kind)
+        plain = PlainNet(net)
+        x = torch.randn(5, plain.layers[0].weight.shape[-1], generator=generator)
+        with torch.no_grad():
+            outputs = net.double()(x.double())
+            outputs = outputs if outputs.dim() == 3 else outputs.unsqueeze(0)
+            torch.testing.assert_close(plain(x), outputs, rtol=1e-6, atol=1e-6)
+            n_out = outputs.shape[-1]
+            eye = torch.eye(n_out, dtype=torch.float64)
+            bound = path_matrix(net.weights(), residual=net.residual, bound="merged")
+            bound = bound.mean(dim=0) if bound.dim() == 3 else bound
+            torch.testing.assert_close(input_moves(plain, eye), bound, rtol=1e-5, atol=1e-6)
+
+
+def test_tiny_boxes_have_tight_local_bounds():
+    generator = torch.Generator().manual_seed(3)
+    plain = PlainNet(random_net(generator, "P-Net"))
+    n_in, n_out = plain.layers[0].weight.shape[-1], plain.layers[-1].weight.shape[1]
+    x = torch.randn(8, n_in, generator=generator, dtype=torch.float64)
+    radius = torch.full_like(x, 1e-9)
+    eye = torch.eye(n_out, dtype=torch.float64).expand(8, n_out, n_out)
+    near = local_moves(plain, x, radius, eye)
+    far = radius @ input_moves(plain, eye[0]).mT
+    assert near.sum() < 0.9 * far.sum()
+    assert np.isfinite(near.numpy()).all()

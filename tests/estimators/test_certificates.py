@@ -1,0 +1,190 @@
+"""Certificates of fitted models, attacked through the whole preprocessing."""
+
+import datetime as dt
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import psilonnet
+from psilonnet import PSiLONClassifier, PSiLONRegressor
+
+SMALL = {"width": 16, "depth": 2, "max_steps": 80, "learning_rate": 1e-2, "random_state": 0}
+QUICK = {**SMALL, "reg_strength": 1e-3}
+
+
+def table(n=150, seed=0):
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame(
+        {
+            "a": rng.normal(100, 20, n),
+            "b": rng.exponential(3, n),
+            "city": rng.choice(["x", "y", "z"], n),
+            "flag": rng.random(n) > 0.5,
+            "day": pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.integers(0, 500, n), "D"),
+        }
+    )
+    y = (frame.a - 100) / 20 - frame.b / 3 + (frame.city == "y") + 0.5 * frame.flag
+    frame.loc[::11, "b"] = np.nan
+    return frame, y.to_numpy()
+
+
+MODELS = {
+    "plain": {},
+    "robust": {"scaling": "robust"},
+    "knots": {"knots": 4},
+    "resnet": {"architecture": "resnet"},
+    "ensemble": {"n_members": 3},
+    "pruned": {"prune": True, "architecture": "crelu"},
+}
+
+
+def moved_rows(frame, scales, rng, size):
+    """Return rows whose numbers moved by up to ``size`` scales, at random or to a corner."""
+    moved = frame.copy()
+    for name, scale in scales.items():
+        step = rng.uniform(-1, 1, len(frame))
+        if rng.random() < 0.5:
+            step = np.sign(step)
+        shift = step * size * scale
+        if name == "day":
+            moved[name] = moved[name] + pd.to_timedelta(shift, "D")
+        else:
+            moved[name] = moved[name] + shift
+    return moved
+
+
+def scales_of(model):
+    codes = zip(model.encoder_.names, model.encoder_.codes, strict=True)
+    return {name: code.scale for name, code in codes if hasattr(code, "scale")}
+
+
+@pytest.mark.filterwarnings("ignore::psilonnet.tables.OutOfRangeWarning")
+@pytest.mark.parametrize("method", ["global", "local"])
+@pytest.mark.parametrize("name", MODELS)
+def test_class_never_changes_within_the_radius(name, method):
+    frame, y = table()
+    model = PSiLONClassifier(**QUICK, **MODELS[name]).fit(frame, np.digitize(y, [-0.5, 0.7]))
+    rows, _ = table(40, seed=1)
+    radius = model.certify(rows, method=method)
+    assert radius.shape == (40,)
+    assert (radius >= 0).all()
+    assert (radius > 0).mean() > 0.9
+    rng = np.random.default_rng(0)
+    before = model.predict(rows)
+    for _ in range(30):
+        assert (model.predict(moved_rows(rows, scales_of(model), rng, radius)) == before).all()
+
+
+@pytest.mark.filterwarnings("ignore::psilonnet.tables.OutOfRangeWarning")
+@pytest.mark.parametrize("method", ["global", "local"])
+@pytest.mark.parametrize("name", MODELS)
+def test_interval_is_never_left(name, method):
+    frame, y = table()
+    model = PSiLONRegressor(**QUICK, **MODELS[name]).fit(frame, 1000 + 50 * y)
+    rows, _ = table(40, seed=1)
+    low, high = model.interval(rows, 0.5, method=method)
+    before = model.predict(rows)
+    assert ((low < before) & (before < high)).all()
+    rng = np.random.default_rng(0)
+    for _ in range(30):
+        after = model.predict(moved_rows(rows, scales_of(model), rng, 0.5))
+        assert ((low <= after) & (after <= high)).all()
+    narrow = model.interval(rows, 0.0)
+    np.testing.assert_allclose(narrow[1] - narrow[0], 0, atol=1e-8)
+
+
+def test_local_certificates_are_never_worse_and_often_better():
+    frame, y = table()
+    bent = np.abs(y - np.median(y))
+    classifier = PSiLONClassifier(**QUICK).fit(frame, bent > np.median(bent))
+    far, near = (classifier.certify(frame, method=method) for method in ("global", "local"))
+    assert (near >= far).all()
+    assert near.sum() > far.sum()
+    regressor = PSiLONRegressor(**QUICK).fit(frame, bent)
+    widths = {}
+    for method in ("local", "global"):
+        low, high = regressor.interval(frame, 0.02, method=method)
+        widths[method] = high - low
+    assert (widths["local"] <= widths["global"]).all()
+    assert widths["local"].sum() < 0.9 * widths["global"].sum()
+
+
+def test_deltas_in_own_units_move_only_their_columns():
+    frame, y = table()
+    model = PSiLONRegressor(**QUICK).fit(frame, y)
+    rng = np.random.default_rng(0)
+    low, high = model.interval(frame, {"a": 5.0, "day": dt.timedelta(days=30)})
+    for _ in range(20):
+        moved = frame.assign(
+            a=frame.a + rng.uniform(-5, 5, len(frame)),
+            day=frame.day + pd.to_timedelta(rng.uniform(-30, 30, len(frame)), "D"),
+        )
+        after = model.predict(moved)
+        assert ((low <= after) & (after <= high)).all()
+    days = model.interval(frame, {"a": 5.0, "day": 30})
+    np.testing.assert_allclose(days[0], low)
+    wide = model.interval(frame, [5.0, 0.0, 0, 0, 30])
+    np.testing.assert_allclose(wide[0], low)
+    # A missing cell stays missing: moving b moves nothing there.
+    holes = frame.b.isna().to_numpy()
+    alone = model.interval(frame, {"b": 1.0})
+    assert (alone[1] - alone[0])[holes].max() < 1e-8
+    assert (alone[1] - alone[0])[~holes].min() > 1e-4
+
+
+@pytest.mark.parametrize("method", ["global", "local"])
+@pytest.mark.parametrize("knots", [0, 3])
+def test_categories_may_take_any_level(method, knots):
+    frame, y = table()
+    model = PSiLONRegressor(**QUICK, knots=knots).fit(frame, y)
+    low, high = model.interval(frame, {"city": "any", "flag": "any"}, method=method)
+    for city in ("x", "y", "z", "never seen"):
+        for flag in (True, False):
+            after = model.predict(frame.assign(city=city, flag=flag))
+            assert ((low <= after) & (after <= high)).all()
+    classifier = PSiLONClassifier(**QUICK, knots=knots).fit(frame, y > 0)
+    stays = classifier.certify(frame, delta={"city": "any"}, method=method)
+    assert stays.dtype == bool
+    before = classifier.predict(frame)
+    for city in ("x", "y", "z"):
+        assert (classifier.predict(frame.assign(city=city)) == before)[stays].all()
+
+
+def test_delta_agrees_with_the_radius():
+    frame, y = table()
+    model = PSiLONClassifier(**QUICK).fit(frame, y > 0)
+    radius = model.certify(frame)
+    middle = float(np.median(radius))
+    stays = model.certify(frame, delta=middle)
+    assert (stays == (radius > middle)).mean() > 0.98
+
+
+def test_loaded_model_certifies_the_same(tmp_path):
+    frame, y = table()
+    model = PSiLONClassifier(**QUICK).fit(frame, y > 0)
+    model.save(tmp_path / "m")
+    np.testing.assert_array_equal(
+        psilonnet.load(tmp_path / "m").certify(frame), model.certify(frame)
+    )
+
+
+@pytest.mark.parametrize(
+    ("delta", "words"),
+    [
+        ({"A": 1.0}, r"must be columns.*\['A'\]"),
+        ({"a": -1.0}, r"'a' \(kind 'number'\).*Got -1.0"),
+        ({"city": 1.0}, r"'any' for categories. Got 1.0"),
+        ({"a": "any"}, r"Only a category can move in any way. Column 'a'"),
+        ({"a": dt.timedelta(1)}, r"'a'.*Got datetime.timedelta"),
+        ([1.0], r"one amount for each of the 5 columns. Got 1"),
+        (np.nan, r"Got nan"),
+    ],
+)
+def test_wrong_deltas_are_refused(delta, words):
+    frame, y = table()
+    model = PSiLONRegressor(**{**QUICK, "max_steps": 2}).fit(frame, y)
+    with pytest.raises(ValueError, match=f"(?s){words}"):
+        model.interval(frame, delta)
+    with pytest.raises(ValueError, match="'method' must be one of"):
+        model.interval(frame, 0.1, method="exact")
