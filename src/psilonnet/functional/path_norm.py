@@ -162,7 +162,9 @@ def path_norm(
     bound: Bound = "original",
     outputs: Tensor | None = None,
 ) -> Tensor:
-    """Return ``P_1 = 1' |W_K| ... |W_1| 1``, or one of the tighter bounds.
+    """Return the 1-path-norm, or one of the tighter bounds.
+
+    It is ``P_1 = 1' |W_K| ... |W_1| 1``.
 
     Implements Eq. (7). Implements Eq. (14) when the weights are ``diag(g_k) V_k``.
 
