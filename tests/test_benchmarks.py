@@ -45,3 +45,10 @@ def test_population_benchmark_ends_with_its_figures(repo):
     }
     assert figures["ratio_w128_m13"] < 1  # members side by side cost less than one by one
     assert figures["halving_cost"] <= 4.5
+
+
+def test_certificate_benchmark_ends_with_its_figures(repo):
+    figures = last_line(repo, "benchmarks.certify")
+    assert {"global_over_predict", "local_over_predict"} <= set(figures)
+    assert figures["global_over_predict"] < 3  # 1.2 on a quiet machine
+    assert figures["local_over_predict"] < 120  # 40 on a quiet machine

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from psilonnet.certify import first_masses, forward_error, input_moves, local_moves
 from psilonnet.certify.rounding import UNIT, inflated
@@ -13,15 +15,34 @@ from psilonnet.estimators.deltas import jump_columns, moves_of
 from psilonnet.nn import PlainNet
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from psilonnet.estimators.base import BasePSiLON
     from psilonnet.estimators.deltas import Moves
     from psilonnet.tables import TableEncoder
 
 Array = np.ndarray[Any, Any]
 METHODS = ("global", "local")
+FARTHEST = 1e12  # scales; a model that depends on nothing is certified this far
 DOUBLINGS, HALVINGS = 8, 10  # of the search for a local radius
+
+
+@dataclass(frozen=True)
+class Combinations:
+    """Which combinations of outputs are asked about, for each row.
+
+    Attributes
+    ----------
+    table : Tensor of shape (kinds, outputs)
+    index : Tensor of shape (rows, count)
+        Rows of the table.
+    """
+
+    table: Tensor
+    index: Tensor
+
+    @property
+    def expanded(self) -> Tensor:
+        """The combinations of each row, of shape (rows, count, outputs)."""
+        return self.table[self.index]
 
 
 class Certifier:
@@ -52,30 +73,29 @@ class Certifier:
         """Return one scale for every number that is not missing, and zero for all else."""
         return torch.as_tensor(self.moves(1.0).radius > 0, dtype=torch.float64)
 
-    def slack(self, radius: Tensor, combinations: Tensor) -> Tensor:
+    def slack(self, radius: Tensor, asked: Combinations) -> Tensor:
         """Return the rounding of two predictions, of shape (rows, count)."""
         error = forward_error(self.net, self.x, radius.amax(dim=-1))
-        return 2 * error.unsqueeze(-1) * combinations.abs().sum(dim=-1)
+        return 2 * error.unsqueeze(-1) * asked.table.abs().sum(dim=-1)[asked.index]
 
-    def largest_moves(self, moves: Moves, combinations: Tensor) -> Tensor:
-        """Return how far combinations of outputs can move at most, of shape (rows, count).
+    def far_moves(self, radius: Tensor, asked: Combinations) -> Tensor:
+        """Return how far combinations can move by the global bound, of shape (rows, count)."""
+        moves = inflated(radius @ input_moves(self.net, asked.table).mT, radius.shape[-1])
+        return moves.gather(1, asked.index)
 
-        Parameters
-        ----------
-        moves : Moves
-        combinations : Tensor of shape (rows, count, outputs)
-        """
-        radius = torch.as_tensor(moves.radius)
-        flat, inverse = torch.unique(combinations.flatten(0, 1), dim=0, return_inverse=True)
-        inverse = inverse.reshape(combinations.shape[:2])
-        far = inflated(radius @ input_moves(self.net, flat).mT, radius.shape[-1])  # (rows, unique)
+    def near_moves(self, box: Tensor, asked: Combinations) -> Tensor:
+        """Return how far combinations can move by the local bound, of shape (rows, count)."""
+        return local_moves(self.net, self.x, box, asked.expanded)
+
+    def largest_moves(self, moves: Moves, asked: Combinations) -> Tensor:
+        """Return how far computed combinations of outputs can move, of shape (rows, count)."""
+        largest = self.far_moves(torch.as_tensor(moves.radius), asked)
         for column in moves.jumps:
-            far = far + self._jump(column, flat)
-        largest = far.gather(1, inverse)
+            largest = largest + self._jump(column, asked.table).gather(1, asked.index)
         box = self._with_jumps(moves)
         if self.method == "local":
-            largest = torch.minimum(largest, local_moves(self.net, self.x, box, combinations))
-        return largest + self.slack(box, combinations)
+            largest = torch.minimum(largest, self.near_moves(box, asked))
+        return largest + self.slack(box, asked)
 
     def _with_jumps(self, moves: Moves) -> Tensor:
         """Return a box that holds the jumps as well."""
@@ -101,27 +121,24 @@ class Certifier:
         return table[here.long().argmax(dim=1)]
 
 
-def certified_radius(certifier: Certifier, margins: Tensor, combinations: Tensor) -> Array:
+def certified_radius(certifier: Certifier, margins: Tensor, asked: Combinations) -> Array:
     """Return how many scales all numbers can move without any margin reaching zero.
 
     Parameters
     ----------
     certifier : Certifier
     margins : Tensor of shape (rows, count)
-        Of the outputs as they are.
-    combinations : Tensor of shape (rows, count, outputs)
-        Whose values the margins are.
+        The values of the combinations at the rows.
+    asked : Combinations
     """
     unit = certifier.unit_box()
-    flat, inverse = torch.unique(combinations.flatten(0, 1), dim=0, return_inverse=True)
-    per_scale = inflated(unit @ input_moves(certifier.net, flat).mT, unit.shape[-1])
-    per_scale = per_scale.gather(1, inverse.reshape(combinations.shape[:2]))
-    rough = (margins / per_scale).amin(dim=-1).clamp(min=0.0, max=1e12)
-    slack = certifier.slack(unit * rough.unsqueeze(-1), combinations)
+    per_scale = certifier.far_moves(unit, asked)
+    rough = (margins / per_scale).amin(dim=-1).clamp(min=0.0, max=FARTHEST)
+    slack = certifier.slack(unit * rough.unsqueeze(-1), asked)
     radius = ((margins - slack) / per_scale).amin(dim=-1)
-    radius = radius.clamp(min=0.0, max=1e12) * (1 - 1e-12)
+    radius = radius.clamp(min=0.0, max=FARTHEST) * (1 - 1e-12)
     if certifier.method == "local":
-        radius = _searched(certifier, radius, margins, combinations, unit)
+        radius = _searched(certifier, radius, margins, asked)
     # What the rounding of the encoding takes away.
     size = certifier.x.abs().amax(dim=-1) + 1
     safe = (radius - 16 * UNIT * (size + radius)).clamp(min=0.0)
@@ -129,18 +146,16 @@ def certified_radius(certifier: Certifier, margins: Tensor, combinations: Tensor
     return found
 
 
-def _searched(
-    certifier: Certifier, radius: Tensor, margins: Tensor, combinations: Tensor, unit: Tensor
-) -> Tensor:
+def _searched(certifier: Certifier, radius: Tensor, margins: Tensor, asked: Combinations) -> Tensor:
     """Return the largest radius found by doubling and halving; never below the global one."""
+    unit = certifier.unit_box()
 
     def holds(trial: Tensor) -> Tensor:
         box = unit * trial.unsqueeze(-1)
-        moved = local_moves(certifier.net, certifier.x, box, combinations)
-        return (moved + certifier.slack(box, combinations) < margins).all(dim=-1)
+        moved = certifier.near_moves(box, asked) + certifier.slack(box, asked)
+        return (moved < margins).all(dim=-1)
 
-    low = radius
-    high = radius * 2
+    low, high = radius, radius * 2
     growing = radius > 0
     for _ in range(DOUBLINGS):
         growing = growing & holds(high)
@@ -155,15 +170,22 @@ def _searched(
     return torch.maximum(low, radius)
 
 
-def class_margins(outputs: Tensor) -> tuple[Tensor, Tensor]:
+def class_margins(outputs: Tensor) -> tuple[Tensor, Combinations]:
     """Return each row's margins over the other classes, and the combinations they come from."""
     n = outputs.shape[1]
     if n == 1:
-        sign = torch.where(outputs > 0, 1.0, -1.0).double()
-        return outputs * sign, sign.unsqueeze(-1)
-    chosen = outputs.argmax(dim=-1)
+        sign = torch.tensor([[1.0], [-1.0]], dtype=torch.float64)
+        return outputs.abs(), Combinations(sign, (outputs <= 0).long())
     eye = torch.eye(n, dtype=torch.float64)
-    others = torch.stack([torch.cat([torch.arange(a), torch.arange(a + 1, n)]) for a in range(n)])
-    combinations = eye[chosen].unsqueeze(1) - eye[others[chosen]]  # (rows, n - 1, n)
-    margins = torch.einsum("rco,ro->rc", combinations, outputs)
-    return margins, combinations
+    table = (eye.unsqueeze(1) - eye.unsqueeze(0)).flatten(0, 1)  # row a n + b is e_a - e_b
+    pairs = torch.arange(n * n).reshape(n, n)
+    others = torch.stack([torch.cat([row[:a], row[a + 1 :]]) for a, row in enumerate(pairs)])
+    chosen = outputs.argmax(dim=-1)
+    largest = outputs.gather(1, chosen.unsqueeze(1))
+    index = others[chosen]  # (rows, n - 1)
+    return largest - outputs.gather(1, index % n), Combinations(table, index)
+
+
+def each_output(rows: int, n: int) -> Combinations:
+    """Return every output by itself."""
+    return Combinations(torch.eye(n, dtype=torch.float64), torch.arange(n).expand(rows, n))

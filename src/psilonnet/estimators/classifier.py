@@ -228,10 +228,10 @@ class PSiLONClassifier(ClassifierMixin, BasePSiLON):  # type: ignore[misc]
             may move and the class stays. With delta: True where the class provably stays.
         """
         certifier = self._certifier(X, method)
-        margins, combinations = class_margins(certifier.outputs)
+        margins, asked = class_margins(certifier.outputs)
         if delta is None:
-            return certified_radius(certifier, margins, combinations)
-        moved = certifier.largest_moves(certifier.moves(delta), combinations)
+            return certified_radius(certifier, margins, asked)
+        moved = certifier.largest_moves(certifier.moves(delta), asked)
         return np.asarray((moved < margins).all(dim=-1))
 
     def _output_words(self) -> str:

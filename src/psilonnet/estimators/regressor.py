@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import torch
 from sklearn.base import RegressorMixin
 from sklearn.utils import check_array
 
 from psilonnet.estimators.base import BasePSiLON
+from psilonnet.estimators.certificates import each_output
 from psilonnet.estimators.targets import NumberTarget
 
 Array = np.ndarray[Any, Any]
@@ -156,9 +156,8 @@ class PSiLONRegressor(RegressorMixin, BasePSiLON):  # type: ignore[misc]
         low, high : ndarray of the shape of the predictions
         """
         certifier = self._certifier(X, method)
-        n = self.target_.outputs
-        each = torch.eye(n, dtype=torch.float64).expand(len(certifier.x), n, n)
-        moved = certifier.largest_moves(certifier.moves(delta), each).numpy()
+        asked = each_output(len(certifier.x), self.target_.outputs)
+        moved = certifier.largest_moves(certifier.moves(delta), asked).numpy()
         middle = self.target_.decode(certifier.outputs.numpy())
         # The last product and sum are rounded, too.
         half = self.target_.scale * moved * (1 + 1e-12) + 1e-15 * np.abs(middle)

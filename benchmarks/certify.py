@@ -1,0 +1,58 @@
+"""The cost of certificates, against predicting the same rows.
+
+A classifier of the default size (three hidden layers of 256) on 20 columns; float64, one thread.
+
+    python -m benchmarks.certify [--quick]
+"""
+
+import argparse
+
+import numpy as np
+import torch
+
+from benchmarks.timing import interleaved, print_figures
+from psilonnet import PSiLONClassifier
+
+
+def fitted(classes: int) -> tuple[PSiLONClassifier, np.ndarray]:
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(12_000, 20))
+    y = np.digitize(x[:, 0] + 0.5 * x[:, 1] ** 2, np.linspace(-1, 2, classes - 1))
+    model = PSiLONClassifier(max_steps=150, reg_strength=5e-3, random_state=0, verbose=False)
+    return model.fit(x[:2000], y[:2000]), x[2000:]
+
+
+def ratios(classes: int, rounds: int, local_rows: int) -> dict[str, float]:
+    model, x = fitted(classes)
+    near = x[:local_rows]
+    times = interleaved(
+        {
+            "predict": lambda: model.predict(x),
+            "global": lambda: model.certify(x),
+            "predict_near": lambda: model.predict(near),
+            "local": lambda: model.certify(near, method="local"),
+        },
+        rounds=rounds,
+        warmup=1,
+    )
+    return {
+        "global_over_predict": times["global"] / times["predict"],
+        "local_over_predict": times["local"] / times["predict_near"] / max(1, classes - 1),
+    }
+
+
+def main() -> None:
+    """Run the benchmark and print its figures."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="few rounds, fewer rows")
+    quick = parser.parse_args().quick
+    torch.set_num_threads(1)
+    rounds, rows = (3, 500) if quick else (15, 2000)
+    two, five = ratios(2, rounds, rows), ratios(5, rounds, rows)
+    print("two classes ", {name: round(value, 2) for name, value in two.items()})
+    print("five classes", {name: round(value, 2) for name, value in five.items()}, "per margin")
+    print_figures({**two, **{f"{name}_five_classes": value for name, value in five.items()}})
+
+
+if __name__ == "__main__":
+    main()
