@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from experiments.cells import Cell
     from experiments.data import Parts, Table
     from psilonnet.nn import Network
+    from psilonnet.training import Callback
 
 PER_STRENGTH = ("strengths", "valid_loss", "test_loss", "penalty", "path_norm", "near_sparsity")
 CURVES = ("steps", "valid_curves", "train_curves")
@@ -38,7 +39,13 @@ def start_net(variant: str, parts: Parts, *, seed: int, width: int = 500) -> Net
 
 
 def make_run(
-    net: Network, variant: str, table: Table, parts: Parts, strengths: Sequence[float], plan: Plan
+    net: Network,
+    variant: str,
+    table: Table,
+    parts: Parts,
+    strengths: Sequence[float],
+    plan: Plan,
+    callbacks: Sequence[Callback] = (),
 ) -> Run:
     """Return a run of a population over strengths."""
     return Run(
@@ -49,6 +56,7 @@ def make_run(
         penalty=VARIANTS[variant].penalty,
         reg_strength=torch.tensor(strengths),
         plan=plan,
+        callbacks=callbacks,
     )
 
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+from experiments import certificates
 from experiments.baselines import forest_grid, linear_grid
 from experiments.data import EIGHT, encode_columns, load_table, make_parts, split_rows
 from experiments.grid import best, fresh_grid, warm_grid
@@ -154,3 +155,19 @@ def test_report_puts_ours_beside_the_paper(tmp_path):
     text = (tmp_path / "tabular.md").read_text()
     assert "| P-Net | warm | 0.123 |" in text
     assert (tmp_path / "tabular.png").stat().st_size > 10_000
+
+
+@pytest.mark.parametrize("name", ["compas_two_years", "cpu_act"])
+def test_certificates_lie_between_attack_and_bound(name, data_dir):
+    table = load_table(name, data_dir)
+    parts = make_parts(table, seed=0)
+    torch.set_num_threads(1)
+    net, strength = certificates.train("P-Net", table, parts, SMALL)
+    assert strength in certificates.MODELS["P-Net"]
+    cell = certificates.measure(net, table, parts)
+    assert cell["merged"] <= cell["improved"] * (1 + 1e-9) <= cell["path_norm"] * (1 + 1e-6)
+    assert cell["path_norm"] <= cell["product"] * (1 + 1e-6)
+    for size in certificates.SIZES:
+        assert cell[f"found_{size}"] <= cell[f"local_{size}"] <= cell["merged"] * (1 + 1e-9)
+        assert cell[f"certified_global_{size}"] <= cell[f"certified_{size}"]
+        assert cell[f"certified_{size}"] <= cell[f"attacked_{size}"] <= cell["right"]

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from attack import attack, averaged
+from experiments.attack import attack, averaged
 from psilonnet.certify import forward_error, input_moves, local_moves
 from psilonnet.functional import path_matrix
 from psilonnet.nn import VARIANTS, PlainNet, PSiLONNet, PSiLONResNet, make_net

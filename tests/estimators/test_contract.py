@@ -1,4 +1,6 @@
-"""scikit-learn's own checks, all of them, on small instances."""
+"""scikit-learn's own checks, all of them: on small instances, or on the defaults (.ci/defaults)."""
+
+import os
 
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -6,14 +8,15 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from psilonnet.estimators import PSiLONClassifier, PSiLONRegressor
 
 SMALL = {"width": 24, "depth": 1, "max_steps": 80, "batch_size": 64, "learning_rate": 2e-2}
+OTHER = {**SMALL, "reg_strength": 1e-3, "scaling": "robust"}
 INSTANCES = [
     PSiLONClassifier(**SMALL),
     PSiLONRegressor(**SMALL),
-    PSiLONClassifier(**SMALL, reg_strength=1e-3, scaling="robust", n_members=2, knots=3),
-    PSiLONRegressor(
-        **SMALL, reg_strength=1e-3, scaling="robust", prune=True, architecture="resnet"
-    ),
+    PSiLONClassifier(**OTHER, n_members=2, knots=3),
+    PSiLONRegressor(**OTHER, prune=True, architecture="resnet"),
 ]
+if "PSILONNET_DEFAULTS" in os.environ:
+    INSTANCES = [PSiLONClassifier(), PSiLONRegressor()]
 
 
 @parametrize_with_checks(INSTANCES)

@@ -1,0 +1,127 @@
+"""How tight and how useful the certificates are, on the twelve tables.
+
+Four networks of three hidden layers (256 wide, 3,000 steps) per table, each at the strength with
+the least validation loss: P-Net, P-ResNet, S-Net, and a plain network without regularisation.
+Moves are in scales of the encoded columns, all columns at once.
+
+    python -m experiments.certificates --data DIR [--cluster local]
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+from statistics import median
+from typing import TYPE_CHECKING
+
+import torch
+
+from experiments.attack import attack, averaged
+from experiments.cells import experiment_arguments, run_study
+from experiments.data import TWELVE, load_table, make_parts, reported_loss
+from experiments.grid import make_run, start_net
+from psilonnet.certify import input_moves, local_moves
+from psilonnet.functional import path_norm, product_bound
+from psilonnet.nn import PlainNet
+from psilonnet.training import STRENGTHS, Narrowing, Plan, repeat_member, take_members
+
+if TYPE_CHECKING:
+    from experiments.cells import Cell
+    from experiments.data import Parts, Table
+    from psilonnet.nn import Network
+
+MODELS = {"P-Net": STRENGTHS, "P-ResNet": STRENGTHS, "S-Net": STRENGTHS, "S-Net without WN": (0.0,)}
+PLAN = Plan(steps=3000, evaluate_every=50, progress=False)
+SIZES = (0.01, 0.05, 0.1, 0.25)
+ROWS = 500
+TOLERANCE = 1.0  # quartile deviations; a regression within it counts as right
+
+
+def train(variant: str, table: Table, parts: Parts, plan: Plan = PLAN) -> tuple[Network, float]:
+    """Return the network with the least validation loss, and its strength."""
+    strengths = MODELS[variant]
+    net = repeat_member(start_net(variant, parts, seed=0, width=256), len(strengths))
+    run = make_run(net, variant, table, parts, strengths, plan, callbacks=[Narrowing()])
+    run.train()
+    losses = run.history.last("valid_loss")
+    best = min(run.members, key=lambda member: float(losses[member]))
+    return take_members(run.net, run.members.index(best)), strengths[best]
+
+
+def certified_margins(table: Table, outputs: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+    """Return how far each output may move and still be right; negative if it is wrong."""
+    if table.task == "classification":
+        return outputs * torch.where(target > 0.5, 1.0, -1.0)
+    return TOLERANCE - (outputs - target).abs()
+
+
+def measure(net: Network, table: Table, parts: Parts) -> Cell:
+    """Return bounds, what a search finds, and certified and attacked accuracies."""
+    plain = PlainNet(net)
+    x, y = parts.test.x[:ROWS].double(), parts.test.y[:ROWS, 0].double()
+    one = torch.ones(1, 1, dtype=torch.float64)
+    asked = one.expand(len(x), 1, 1)
+    weights = [weight.detach().double() for weight in net.weights()]
+    everywhere = float(input_moves(plain, one).sum())
+    margins = certified_margins(table, plain(x)[0, :, 0], y)
+    cell: Cell = {
+        "product": float(product_bound(weights, residual=net.residual)),
+        "path_norm": float(path_norm(weights, residual=net.residual)),
+        "improved": float(path_norm(weights, residual=net.residual, bound="improved")),
+        "merged": everywhere,
+        "right": float((margins > 0).double().mean()),
+        "median_radius": float(margins.clamp(min=0).median()) / everywhere,
+    }
+    for size in SIZES:
+        box = torch.full_like(x, size)
+        near = local_moves(plain, x, box, asked)[:, 0]
+        found = attack(averaged(plain), x, box, asked, steps=15, restarts=2)[:, 0]
+        cell[f"local_{size}"] = float(near.max()) / size
+        cell[f"found_{size}"] = float(found.max()) / size
+        cell[f"certified_{size}"] = float((near < margins).double().mean())
+        cell[f"certified_global_{size}"] = float((size * everywhere < margins).double().mean())
+        cell[f"attacked_{size}"] = float((found < margins).double().mean())
+    return cell
+
+
+def compute(cell: Cell, *, data: str) -> Cell:
+    """Train and measure one network on one table."""
+    table = load_table(cell["dataset"], data)
+    parts = make_parts(table, seed=0)
+    net, strength = train(cell["model"], table, parts)
+    with torch.no_grad():
+        outputs = net(parts.test.x)
+    if table.task == "regression":
+        loss = float((outputs - parts.test.y).square().mean())
+    else:
+        loss = float(torch.nn.functional.binary_cross_entropy_with_logits(outputs, parts.test.y))
+    losses = {"test_loss": reported_loss(table.task, loss), "reg_strength": strength}
+    return {"task": table.task, **losses, **measure(net, table, parts)}
+
+
+def main() -> None:
+    """Run all cells and write ``certificates.csv``."""
+    arguments = experiment_arguments("Certificates on real tables.")
+    cells = [{"dataset": name, "model": model} for name in TWELVE for model in MODELS]
+    results = run_study("certificates", compute, cells, arguments)
+    if arguments.only:
+        return
+    columns = list(results[cells[0]])
+    with (arguments.results / "certificates.csv").open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["dataset", "model", *columns])
+        for cell in cells:
+            writer.writerow([cell["dataset"], cell["model"], *(results[cell][c] for c in columns)])
+    figures: dict[str, float] = {}
+    for model in MODELS:
+        own = [results[cell] for cell in cells if cell["model"] == model]
+        name = model.lower().replace(" ", "_").replace("-", "_")
+        figures[f"{name}_merged_over_found"] = median(r["merged"] / r["found_0.01"] for r in own)
+        figures[f"{name}_median_radius"] = median(r["median_radius"] for r in own)
+        figures[f"{name}_certified_0.1"] = median(r["certified_0.1"] for r in own)
+        figures[f"{name}_attacked_0.1"] = median(r["attacked_0.1"] for r in own)
+    print(json.dumps(figures))
+
+
+if __name__ == "__main__":
+    main()
