@@ -12,7 +12,7 @@ import torch
 from experiments.attack import attack, averaged
 from psilonnet.certify import forward_error, input_moves, local_moves
 from psilonnet.functional import path_matrix
-from psilonnet.nn import VARIANTS, PlainNet, PSiLONNet, PSiLONResNet, make_net
+from psilonnet.nn import VARIANTS, PlainNet, PSiLONNet, PSiLONResNet, fold, make_net
 from psilonnet.training import stack_members
 
 NETS = int(os.environ.get("PSILONNET_ATTACKS", "60"))
@@ -110,3 +110,23 @@ def test_tiny_boxes_have_tight_local_bounds():
     far = radius @ input_moves(plain, eye[0]).mT
     assert near.sum() < 0.9 * far.sum()
     assert np.isfinite(near.numpy()).all()
+
+
+def test_plain_torch_nets_are_certified_like_ours():
+    generator = torch.Generator().manual_seed(4)
+    ours = random_net(generator, "P-Net")
+    folded = fold(ours)
+    x = torch.randn(6, folded[0].in_features, generator=generator, dtype=torch.float64)
+    one = torch.eye(folded[-1].out_features, dtype=torch.float64)
+    torch.testing.assert_close(
+        input_moves(PlainNet(folded), one), input_moves(PlainNet(ours), one), rtol=1e-5, atol=1e-6
+    )
+    radius = torch.full_like(x, 0.1)
+    asked = one.expand(6, *one.shape)
+    found = attack(averaged(PlainNet(folded)), x, radius, asked)
+    assert (found <= local_moves(PlainNet(folded), x, radius, asked) + 1e-9).all()
+    for wrong in (torch.nn.Tanh(), torch.nn.Dropout()):
+        with pytest.raises(TypeError, match=r"nn.Sequential of nn.Linear and nn.ReLU. Got"):
+            PlainNet(torch.nn.Sequential(torch.nn.Linear(2, 2), wrong))
+    with pytest.raises(TypeError, match="last layer"):
+        PlainNet(torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.ReLU()))

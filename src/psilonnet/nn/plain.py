@@ -6,15 +6,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from psilonnet.functional import crelu, knots, relu
 from psilonnet.nn.crelu import CReLULinear
+from psilonnet.nn.network import Network
 from psilonnet.nn.pieces import KnotLinear, ReLULinear
 
 if TYPE_CHECKING:
     from psilonnet.nn.linear import NormalizedLinear
-    from psilonnet.nn.network import Network
 
 
 @dataclass(frozen=True)
@@ -77,13 +77,22 @@ class PlainNet:
 
     Parameters
     ----------
-    net : Network
-        Without a member axis, or with one.
+    net : Network, or nn.Sequential of Linear and ReLU layers
+        A Network may have one member axis.
+
+    Examples
+    --------
+    >>> net = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 1))
+    >>> PlainNet(net)(torch.zeros(5, 3)).shape
+    torch.Size([1, 5, 1])
     """
 
     @torch.no_grad()
-    def __init__(self, net: Network) -> None:
-        self.layers = [PlainLayer.of(layer) for layer in net.layers]
+    def __init__(self, net: nn.Sequential) -> None:
+        if isinstance(net, Network):
+            self.layers = [PlainLayer.of(layer) for layer in net.layers]
+        else:
+            self.layers = _from_sequential(net)
 
     @torch.no_grad()
     def __call__(self, x: Tensor) -> Tensor:
@@ -96,3 +105,24 @@ class PlainNet:
                 h = layer(h)
             outputs.append(h)
         return torch.cat(outputs, dim=1)
+
+
+def _from_sequential(net: nn.Sequential) -> list[PlainLayer]:
+    layers, split = [], "none"
+    for layer in net:
+        if isinstance(layer, nn.ReLU):
+            split = "relu"
+        elif isinstance(layer, nn.Linear):
+            weight = layer.weight.double().cpu()[None, :, None, :]
+            bias = weight.new_zeros(1, weight.shape[1])
+            bias = bias if layer.bias is None else layer.bias.double().cpu().unsqueeze(0)
+            layers.append(PlainLayer(weight, bias, split))
+            split = "none"
+        else:
+            raise TypeError(
+                "A certificate needs a psilonnet network or an nn.Sequential of nn.Linear and "
+                f"nn.ReLU. Got {type(layer).__name__} among its layers instead."
+            )
+    if split != "none" or not layers:
+        raise TypeError("The last layer of the nn.Sequential must be an nn.Linear.")
+    return layers
