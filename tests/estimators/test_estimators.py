@@ -13,6 +13,7 @@ import sklearn
 import torch
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
+from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_score, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -374,3 +375,17 @@ def test_history_has_curves(fitted):
     assert history["step"][-1] == 60
     assert len(history["train_loss"]) == len(history["valid_loss"]) == len(history["step"])
     assert fitted[0].n_iter_ == 60
+
+
+def test_stopped_fit_leaves_no_half_of_a_model(monkeypatch):
+    frame, labels, _ = messy(60)
+    model = PSiLONClassifier(**QUICK).fit(frame, labels)
+
+    def stop(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("psilonnet.estimators.base.train_on_all", stop)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(frame[["age"]].assign(b=1.0 * np.arange(60)), labels)
+    with pytest.raises(NotFittedError):
+        model.predict(frame)

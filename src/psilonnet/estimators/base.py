@@ -109,6 +109,7 @@ class BasePSiLON(BaseEstimator):  # type: ignore[misc]
         self
         """
         check_parameters(type(self).__name__, self.get_params(deep=False))
+        vars(self).pop("net_", None)  # a fit that is stopped leaves no half of a model
         if y is None:
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None."
@@ -309,6 +310,9 @@ class BasePSiLON(BaseEstimator):  # type: ignore[misc]
             f"Share of exact zeros among the weights: {self.sparsity_:.1%}.",
         ]
         return "\n".join(lines)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return "net_" in vars(self)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
