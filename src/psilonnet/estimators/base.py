@@ -109,7 +109,7 @@ class BasePSiLON(BaseEstimator):  # type: ignore[misc]
         self
         """
         check_parameters(type(self).__name__, self.get_params(deep=False))
-        vars(self).pop("net_", None)  # a fit that is stopped leaves no half of a model
+        self.__dict__.pop("net_", None)  # a fit that is stopped leaves no half of a model
         if y is None:
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None."
@@ -312,7 +312,7 @@ class BasePSiLON(BaseEstimator):  # type: ignore[misc]
         return "\n".join(lines)
 
     def __sklearn_is_fitted__(self) -> bool:
-        return "net_" in vars(self)
+        return hasattr(self, "net_")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -94,6 +94,13 @@ class PlainNet:
         else:
             self.layers = _from_sequential(net)
 
+    @classmethod
+    def of_layers(cls, layers: list[PlainLayer]) -> PlainNet:
+        """Return the chain of given layers."""
+        net = cls.__new__(cls)
+        net.layers = layers
+        return net
+
     @torch.no_grad()
     def __call__(self, x: Tensor) -> Tensor:
         """Map rows of shape (rows, in) to (members, rows, out), in float64."""

@@ -1,0 +1,26 @@
+"""The command line (extra: cli)."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+
+INTERRUPTED = 130  # the exit code of a command that was stopped from the keyboard
+
+
+def main() -> None:
+    """Run the command line; an error of the user's is one sentence and exit code 1."""
+    try:
+        commands = import_module("psilonnet.cli.commands")
+    except ModuleNotFoundError as error:
+        if error.name not in ("typer", "polars"):
+            raise
+        sys.exit(f"The command line needs {error.name!r}: pip install 'psilonnet[cli]'")
+    try:
+        commands.app()
+    except SystemExit as end:
+        if end.code == INTERRUPTED:
+            print("Stopped. Nothing was written.", file=sys.stderr)
+        raise
+    except (ValueError, TypeError, FileNotFoundError, ArithmeticError, MemoryError) as error:
+        sys.exit(f"Error: {error}")

@@ -1,0 +1,194 @@
+"""Thin commands: read a file, call an estimator, write a file."""
+
+from __future__ import annotations
+
+import sys
+from enum import Enum
+from pathlib import Path
+from typing import Annotated, Any
+
+import polars as pl
+import typer
+
+import psilonnet  # its names load when they are used, so that --help is quick
+
+app = typer.Typer(
+    help="Neural networks for small tables that come with a proof.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+FEW_CLASSES = 10
+MISSING = ["", "NA", "N/A", "NaN", "nan", "null", "None", "?"]
+
+Data = Annotated[Path, typer.Argument(help="A CSV or Parquet file with a row of column names.")]
+Model = Annotated[Path, typer.Argument(help="A model file written by 'psilonnet fit'.")]
+Out = Annotated[Path | None, typer.Option(help="A CSV or Parquet file; default: the terminal.")]
+
+
+class Task(str, Enum):
+    """What is predicted."""
+
+    auto = "auto"
+    classification = "classification"
+    regression = "regression"
+
+
+class Method(str, Enum):
+    """How a certificate is computed."""
+
+    global_ = "global"
+    local = "local"
+
+
+@app.command()
+def fit(
+    data: Data,
+    target: Annotated[str, typer.Option(help="The column to predict.")],
+    out: Annotated[Path, typer.Option(help="Where the model is written.")],
+    task: Annotated[
+        Task, typer.Option(help="auto: words or few whole numbers are classes.")
+    ] = Task.auto,
+    drop: Annotated[
+        list[str] | None, typer.Option(help="A column to leave out; repeat it.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same model.")] = 0,
+    max_steps: Annotated[int, typer.Option(help="Fewer are faster.")] = 3000,
+    members: Annotated[int, typer.Option(help="Networks to average.")] = 1,
+    prune: Annotated[bool, typer.Option(help="End with exact zeros among the weights.")] = False,
+) -> None:
+    """Fit a model to a table and write it to a file.
+
+    Example: psilonnet fit houses.csv --target price --out houses.psilon
+    """
+    table = read_table(data)
+    names = [target, *(drop or [])]
+    for name in names:
+        check_column(name, table, data)
+    rows = table.filter(pl.col(target).is_not_null())
+    if len(rows) < len(table):
+        print(f"{len(table) - len(rows)} rows without {target!r} are left out.", file=sys.stderr)
+    y = rows[target]
+    classes = is_classes(y) if task == Task.auto else task == Task.classification
+    kind = psilonnet.PSiLONClassifier if classes else psilonnet.PSiLONRegressor
+    model = kind(random_state=seed, max_steps=max_steps, n_members=members, prune=prune)
+    model.fit(rows.drop(names), y.to_numpy())
+    model.save(out)
+    said = "classification" if classes else "regression"
+    print(f"Fitted {len(rows)} rows ({said}; --task changes that).")
+    print(model.summary())
+    print(f"Written to {out}.")
+
+
+@app.command()
+def predict(
+    model: Model,
+    data: Data,
+    out: Out = None,
+    proba: Annotated[bool, typer.Option(help="Probabilities of the classes instead.")] = False,
+) -> None:
+    """Predict the rows of a table; columns that the model does not know are ignored.
+
+    Example: psilonnet predict houses.psilon new.csv --out prices.csv
+    """
+    estimator = psilonnet.load(model)
+    table = known_columns(estimator, read_table(data), data)
+    if proba and isinstance(estimator, psilonnet.PSiLONClassifier):
+        shares = estimator.predict_proba(table)
+        labels = [f"probability of {label}" for label in estimator.classes_.tolist()]
+        write_table(pl.DataFrame(shares, schema=labels, orient="row"), out)
+    elif proba:
+        raise ValueError("Only a classifier has probabilities. This model is a regressor.")
+    else:
+        write_table(pl.DataFrame({"prediction": estimator.predict(table)}), out)
+
+
+@app.command()
+def certify(
+    model: Model,
+    data: Data,
+    out: Out = None,
+    delta: Annotated[
+        list[str] | None, typer.Option(help="column=amount, in its own unit; repeat it.")
+    ] = None,
+    method: Annotated[Method, typer.Option(help="local: tighter, and slower.")] = Method.global_,
+) -> None:
+    """Prove for each row how far columns can move.
+
+    A classifier tells the radius, in standard deviations, within which the class stays; with
+    --delta, whether it stays. A regressor needs --delta and tells the range of its prediction.
+
+    Example: psilonnet certify loans.psilon new.csv --delta income=500 --delta city=any
+    """
+    estimator = psilonnet.load(model)
+    table = known_columns(estimator, read_table(data), data)
+    moves = parse_deltas(delta or [])
+    columns: dict[str, Any] = {"prediction": estimator.predict(table)}
+    if isinstance(estimator, psilonnet.PSiLONClassifier):
+        name = "stays" if moves else "radius"
+        columns[name] = estimator.certify(table, delta=moves or None, method=method.value)
+    elif isinstance(estimator, psilonnet.PSiLONRegressor):
+        if not moves:
+            raise ValueError("A regressor needs at least one --delta column=amount.")
+        columns["low"], columns["high"] = estimator.interval(table, moves, method=method.value)
+    write_table(pl.DataFrame(columns), out)
+
+
+def read_table(path: Path) -> pl.DataFrame:
+    """Read a CSV or Parquet file."""
+    if not path.is_file():
+        raise FileNotFoundError(f"There is no file {str(path)!r}.")
+    try:
+        if path.suffix.lower() in (".parquet", ".pq"):
+            return pl.read_parquet(path)
+        return pl.read_csv(
+            path, try_parse_dates=True, infer_schema_length=None, null_values=MISSING
+        )
+    except (pl.exceptions.PolarsError, OSError) as error:
+        first = str(error).split("\n", maxsplit=1)[0]
+        raise ValueError(f"{str(path)!r} cannot be read as a table ({first}).") from None
+
+
+def write_table(table: pl.DataFrame, path: Path | None) -> None:
+    """Write a CSV or Parquet file, or CSV to the terminal."""
+    if path is None:
+        sys.stdout.write(table.write_csv())
+    elif path.suffix.lower() in (".parquet", ".pq"):
+        table.write_parquet(path)
+    else:
+        table.write_csv(path)
+
+
+def check_column(name: str, table: pl.DataFrame, path: Path) -> None:
+    """Refuse a column that the table does not have."""
+    if name not in table.columns:
+        raise ValueError(f"{str(path)!r} has no column {name!r}. It has {table.columns}.")
+
+
+def known_columns(estimator: Any, table: pl.DataFrame, path: Path) -> pl.DataFrame:
+    """Return the columns of a model in its order."""
+    for name in estimator.encoder_.names:
+        check_column(name, table, path)
+    return table.select(estimator.encoder_.names)
+
+
+def is_classes(y: pl.Series) -> bool:
+    """Whether a target looks like classes: words, booleans, or few whole numbers."""
+    if not y.dtype.is_numeric():
+        return not y.dtype.is_temporal()
+    return y.dtype.is_integer() and y.n_unique() <= FEW_CLASSES
+
+
+def parse_deltas(words: list[str]) -> dict[str, Any]:
+    """Return amounts by column from words such as income=500."""
+    moves: dict[str, Any] = {}
+    for word in words:
+        name, sign, amount = word.rpartition("=")
+        try:
+            moves[name] = amount if amount == "any" else float(amount)
+        except ValueError:
+            sign = ""
+        if not sign:
+            raise ValueError(f"A --delta must be column=amount or column=any. Got {word!r}.")
+    return moves

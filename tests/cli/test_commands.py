@@ -1,0 +1,126 @@
+"""The command line as a user types it, in processes of its own."""
+
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import polars as pl
+import pytest
+
+
+def run(*words, check=True):
+    done = subprocess.run(
+        [sys.executable, "-m", "psilonnet", *map(str, words)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert not check or done.returncode == 0, done.stderr
+    return done
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("cli")
+    rng = np.random.default_rng(0)
+    n = 120
+    age = rng.normal(40, 10, n).round(1)
+    city = rng.choice(["Oslo", "Rome", "Lima"], n)
+    table = pl.DataFrame(
+        {
+            "id": [f"c{k}" for k in range(n)],
+            "age": [None if k % 15 == 0 else a for k, a in enumerate(age)],
+            "city": city,
+            "joined": [f"2024-01-{1 + k % 28:02d}" for k in range(n)],
+            "bought": np.where(age + 10 * (city == "Oslo") > 42, "yes", "no"),
+            "spent": 100 + 5 * age,
+        }
+    )
+    table.write_csv(folder / "data.csv")
+    dated = table.with_columns(pl.col("joined").str.to_date())
+    dated.write_parquet(folder / "data.parquet")
+    (folder / "junk.csv").write_bytes(b"\x00\xff\x00\x00,,\n\n1,2,3\n")
+    fit = ("fit", folder / "data.csv", "--max-steps", 60, "--drop", "id")
+    run(*fit, "--target", "bought", "--drop", "spent", "--out", folder / "class.psilon")
+    run(*fit, "--target", "spent", "--drop", "bought", "--out", folder / "number.psilon")
+    return folder
+
+
+def test_predictions_are_written_and_piped(folder):
+    done = run("predict", folder / "class.psilon", folder / "data.csv")
+    lines = done.stdout.splitlines()
+    assert lines[0] == "prediction"
+    assert len(lines) == 121
+    assert set(lines[1:]) == {"yes", "no"}
+    run("predict", folder / "number.psilon", folder / "data.parquet", "--out", folder / "p.parquet")
+    assert pl.read_parquet(folder / "p.parquet")["prediction"].is_finite().all()
+    shares = run("predict", folder / "class.psilon", folder / "data.csv", "--proba").stdout
+    assert shares.splitlines()[0] == "probability of no,probability of yes"
+
+
+def test_certificates_are_written(folder):
+    done = run("certify", folder / "class.psilon", folder / "data.csv", "--method", "local")
+    assert done.stdout.splitlines()[0] == "prediction,radius"
+    stays = run("certify", folder / "class.psilon", folder / "data.csv", "--delta", "city=any")
+    assert {line.split(",")[1] for line in stays.stdout.splitlines()[1:]} <= {"true", "false"}
+    out = folder / "range.csv"
+    moves = ("--delta", "age=2", "--delta", "joined=3")
+    run("certify", folder / "number.psilon", folder / "data.csv", *moves, "--out", out)
+    table = pl.read_csv(out)
+    assert (table["low"] < table["prediction"]).all()
+    assert (table["prediction"] < table["high"]).all()
+
+
+def test_help_teaches(folder):
+    assert "come with a proof" in run("--help").stdout
+    for command in ("fit", "predict", "certify"):
+        assert f"Example: psilonnet {command}" in " ".join(run(command, "--help").stdout.split())
+
+
+MISTAKES = {
+    "no file": (("fit", "no.csv", "--target", "y", "--out", "m"), "There is no file 'no.csv'"),
+    "no column": (
+        ("fit", "{}/data.csv", "--target", "Bought", "--out", "m"),
+        "has no column 'Bought'. It has ['id', 'age'",
+    ),
+    "junk": (("fit", "{}/junk.csv", "--target", "y", "--out", "m"), "Error: "),
+    "not a model": (("predict", "{}/data.csv", "{}/data.csv"), "is not a model file"),
+    "model missing": (("predict", "{}/no.psilon", "{}/data.csv"), "no model file at"),
+    "wrong delta": (
+        ("certify", "{}/class.psilon", "{}/data.csv", "--delta", "age"), "must be column=amount",
+    ),
+    "unknown delta": (
+        ("certify", "{}/class.psilon", "{}/data.csv", "--delta", "Age=1"), "must be columns",
+    ),
+    "regressor without delta": (
+        ("certify", "{}/number.psilon", "{}/data.csv"), "needs at least one",
+    ),
+    "probabilities of numbers": (
+        ("predict", "{}/number.psilon", "{}/data.csv", "--proba"), "Only a classifier",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_mistakes_end_with_one_sentence(name, folder):
+    words, said = MISTAKES[name]
+    done = run(*(word.format(folder) for word in words), check=False)
+    assert done.returncode == 1
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_interrupt_writes_nothing(folder):
+    out = folder / "never.psilon"
+    command = [sys.executable, "-m", "psilonnet", "fit", str(folder / "data.csv")]
+    command += ["--target", "spent", "--out", str(out), "--max-steps", "1000000"]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    time.sleep(8)
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=30)
+    assert process.returncode == 130  # as shells have it
+    assert "Stopped. Nothing was written." in said
+    assert "Traceback" not in said
+    assert not out.exists()
