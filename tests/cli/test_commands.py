@@ -9,6 +9,8 @@ import numpy as np
 import polars as pl
 import pytest
 
+from psilonnet.cli import main
+
 
 def run(*words, check=True):
     done = subprocess.run(
@@ -73,8 +75,11 @@ def test_certificates_are_written(folder):
     assert (table["prediction"] < table["high"]).all()
 
 
-def test_help_teaches(folder):
+def test_help_teaches_and_loads_no_torch():
     assert "come with a proof" in run("--help").stdout
+    code = "import sys, psilonnet.cli.commands; print('torch' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
     for command in ("fit", "predict", "certify"):
         assert f"Example: psilonnet {command}" in " ".join(run(command, "--help").stdout.split())
 
@@ -104,12 +109,20 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize("name", MISTAKES)
-def test_mistakes_end_with_one_sentence(name, folder):
+def test_mistakes_end_with_one_sentence(name, folder, monkeypatch):
     words, said = MISTAKES[name]
-    done = run(*(word.format(folder) for word in words), check=False)
+    monkeypatch.setattr(sys, "argv", ["psilonnet", *(word.format(folder) for word in words)])
+    with pytest.raises(SystemExit) as end:
+        main()
+    assert said in end.value.code  # Python prints a message and exits with 1
+    assert "\n" not in end.value.code
+
+
+def test_mistake_in_a_process_has_exit_code_1(folder):
+    done = run("predict", folder / "no.psilon", folder / "data.csv", check=False)
     assert done.returncode == 1
-    assert said in done.stderr
     assert "Traceback" not in done.stderr
+    assert len(done.stderr.splitlines()) == 1
 
 
 def test_interrupt_writes_nothing(folder):
