@@ -51,7 +51,9 @@ def make_parts(table: Table, seed: int) -> dict[str, Part]:
     split = split_rows(len(table.y), seed=seed)
     y = scale_target(table, split.train)
     rows = {"train": split.train, "valid": split.valid, "test": split.test}
-    return {k: Part(table.x.iloc[r].reset_index(drop=True), y[r]) for k, r in rows.items()}
+    # LightGBM refuses some of the tables' own names.
+    x = table.x.set_axis([f"x{k}" for k in range(table.x.shape[1])], axis=1)
+    return {k: Part(x.iloc[r].reset_index(drop=True), y[r]) for k, r in rows.items()}
 
 
 def categories(frame: pd.DataFrame) -> list[str]:
