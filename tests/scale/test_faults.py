@@ -6,6 +6,7 @@ Set PSILONNET_KILLS to kill more workers than the few of the everyday run.
 import importlib.util
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -43,16 +44,26 @@ def two_nodes():
 
 
 def busy_workers():
-    """Return the processes that compute a cell at this moment."""
+    """Return the processes of this test's own cluster that compute a cell at this moment."""
     processes = [path for path in Path("/proc").iterdir() if path.name.isdigit()]
-    return [int(p.name) for p in processes if title(p).startswith(b"ray::compute")]
+    busy = [p for p in processes if read(p / "cmdline").startswith("ray::compute")]
+    return [int(p.name) for p in busy if descends_from_us(p)]
 
 
-def title(process):
+def descends_from_us(process):
+    """Follow the parents up; another Ray on this machine is not ours to kill."""
+    number = int(process.name)
+    while number > 1 and number != os.getpid():
+        found = re.search(r"^PPid:\s*(\d+)", read(Path("/proc") / str(number) / "status"), re.M)
+        number = int(found[1]) if found else 0
+    return number == os.getpid()
+
+
+def read(path):
     try:
-        return (process / "cmdline").read_bytes()
-    except OSError:  # it ended in the meantime
-        return b""
+        return path.read_text()
+    except OSError:  # the process ended in the meantime
+        return ""
 
 
 class Disturbed:

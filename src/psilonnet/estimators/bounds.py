@@ -40,8 +40,10 @@ class ColumnBounds:
     def in_words(self, encoder: TableEncoder, what_moves: str) -> list[str]:
         """Return sentences about all numbers together, and about the most important columns."""
         is_number = np.array([kind != "category" for kind in encoder.kinds])
+        robust = any(getattr(code, "clipped", False) for code in encoder.codes)
+        unit = "robust deviation" if robust else "standard deviation"
         lines = [
-            "Proven: if every number moves by at most one standard deviation, the rest not at all,",
+            f"Proven: if every number moves by at most one {unit}, the rest not at all,",
             f"{what_moves} by at most {self.per_deviation[is_number].sum():.4g}.",
             "The columns that can move it most:",
         ]
