@@ -25,13 +25,12 @@ from psilonnet.estimators.fitting import (
 )
 from psilonnet.estimators.parameters import check_parameters
 from psilonnet.estimators.reading import as_table, check_weights, codes_of
-from psilonnet.estimators.saving import save_model
+from psilonnet.estimators.shipping import Shipping
 from psilonnet.estimators.splits import make_splits
 from psilonnet.tables import canonical_rows, fit_encoder, read_columns, weighted_quantile
 from psilonnet.training import STRENGTHS, Plan
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Sequence
 
     from psilonnet.estimators.fitting import Choice
@@ -42,7 +41,7 @@ Array = np.ndarray[Any, Any]
 FALLBACK_STRENGTH = 5e-3  # for tables too small to choose on
 
 
-class BasePSiLON(BaseEstimator):  # type: ignore[misc]
+class BasePSiLON(Shipping, BaseEstimator):  # type: ignore[misc]
     """Fitting and prediction without a target."""
 
     reg_strength: Any
@@ -258,14 +257,6 @@ class BasePSiLON(BaseEstimator):  # type: ignore[misc]
     def _certifier(self, X: Any, method: str) -> Certifier:
         check_is_fitted(self)
         return Certifier(self, self.encoder_.encode(self._read(X, reset=False)), method)
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the fitted model to one file: numbers and words, no code.
-
-        ``psilonnet.load(path)`` reads it, and predicts the same to the last bit.
-        """
-        check_is_fitted(self)
-        save_model(self, path)
 
     # What a fitted model says.
 
