@@ -45,6 +45,7 @@ PAGES = [
     "README.md",
     "docs/cells.md",
     "docs/certificates.md",
+    "docs/files.md",
     "docs/getting_started.md",
     "docs/index.md",
     "docs/own_loop.md",

@@ -16,6 +16,7 @@ from psilonnet.nn import (
     has_closed_form,
     make_net,
     path_norm_penalty,
+    plain_net,
     shared_weights,
     weight_decay_penalty,
 )
@@ -308,3 +309,18 @@ def test_compiled_network_takes_the_same_steps(variant, generator):
         twin.set_prune_mix(1.0)  # pruned layers make their weights themselves
         net.set_prune_mix(1.0)
         torch.testing.assert_close(twin(x), net(x))
+
+
+def test_plain_matrices_are_made_again_when_a_tensor_changes():
+    net = scramble_(PSiLONNet(4, 2, width=8, depth=2), torch.Generator().manual_seed(0))
+    x = torch.randn(5, 4, generator=torch.Generator().manual_seed(1))
+    made = plain_net(net)
+    assert plain_net(net) is made
+    torch.testing.assert_close(made(x)[0].float(), net(x))
+    with torch.no_grad():
+        net.layers[0].direction.mul_(torch.linspace(0.5, 2, 4))
+    torch.testing.assert_close(plain_net(net)(x)[0].float(), net(x))
+    net.set_prune_mix(1.0)
+    torch.testing.assert_close(plain_net(net)(x)[0].float(), net(x))
+    net.load_state_dict(copy.deepcopy(net).state_dict())
+    assert plain_net(pickle.loads(pickle.dumps(net))) is not plain_net(net)

@@ -2,5 +2,12 @@
 
 from psilonnet.deploy.compact import CompactNet
 from psilonnet.deploy.model_file import ModelFileError, read_model_file, write_model_file
+from psilonnet.deploy.numpy_export import write_numpy_export
 
-__all__ = ["CompactNet", "ModelFileError", "read_model_file", "write_model_file"]
+__all__ = [
+    "CompactNet",
+    "ModelFileError",
+    "read_model_file",
+    "write_model_file",
+    "write_numpy_export",
+]

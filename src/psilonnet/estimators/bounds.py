@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from psilonnet.certify import input_moves
-from psilonnet.nn import PlainNet
+from psilonnet.nn import plain_net
 from psilonnet.tables import CategoryCode
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class ColumnBounds:
 def column_bounds(net: Network, encoder: TableEncoder, scale: Floats) -> ColumnBounds:
     """Return the bounds of a model whose outputs are those of the net times a scale."""
     outputs = torch.diag(torch.as_tensor(scale, dtype=torch.float64))
-    per_input = input_moves(PlainNet(net), outputs).sum(dim=0).numpy()  # (encoded columns,)
+    per_input = input_moves(plain_net(net), outputs).sum(dim=0).numpy()  # (encoded columns,)
     per_unit = np.zeros(len(encoder.codes))
     per_deviation = np.zeros(len(encoder.codes))
     for k, code in enumerate(encoder.codes):

@@ -12,7 +12,7 @@ from torch import Tensor
 from psilonnet.certify import first_masses, forward_error, input_moves, local_moves
 from psilonnet.certify.rounding import UNIT, inflated
 from psilonnet.estimators.deltas import jump_columns, moves_of
-from psilonnet.nn import PlainNet
+from psilonnet.nn import plain_net
 
 if TYPE_CHECKING:
     from psilonnet.estimators.base import BasePSiLON
@@ -58,7 +58,7 @@ class Certifier:
     def __init__(self, model: BasePSiLON, encoded: Array, method: str) -> None:
         if method not in METHODS:
             raise ValueError(f"The 'method' must be one of {METHODS}. Got {method!r} instead.")
-        self.net = PlainNet(model.net_)
+        self.net = plain_net(model.net_)
         self.encoder: TableEncoder = model.encoder_
         self.encoded = encoded
         self.x = torch.as_tensor(encoded, dtype=torch.float64)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from psilonnet.nn import PlainNet, PSiLONNet, PSiLONResNet, path_norm_penalty
+from psilonnet.nn import PSiLONNet, PSiLONResNet, path_norm_penalty, plain_net
 from psilonnet.training import (
     NARROWING,
     Callback,
@@ -222,7 +222,7 @@ def train_on_all(
 
 def forward(net: Network, x: Tensor) -> np.ndarray[Any, np.dtype[np.float64]]:
     """Return the averaged outputs of the members in float64, of shape (rows, outputs)."""
-    averaged: np.ndarray[Any, np.dtype[np.float64]] = PlainNet(net)(x).mean(dim=0).numpy()
+    averaged: np.ndarray[Any, np.dtype[np.float64]] = plain_net(net)(x).mean(dim=0).numpy()
     return averaged
 
 

@@ -24,7 +24,7 @@ def save_model(model: BasePSiLON, path: str | os.PathLike[str]) -> None:
         "parameters": {k: _plain(v) for k, v in model.get_params(deep=False).items()},
         "encoder": model.encoder_.to_dict(),
         "named": hasattr(model, "feature_names_in_"),
-        "target": _target_to_dict(model.target_),
+        "target": target_to_dict(model.target_),
         "one_target": getattr(model, "_one_target", True),
         "reg_strength": model.reg_strength_,
         "path": model.path_,
@@ -34,7 +34,8 @@ def save_model(model: BasePSiLON, path: str | os.PathLike[str]) -> None:
     write_model_file(path, manifest, model.net_.state_dict())
 
 
-def _target_to_dict(target: ClassTarget | NumberTarget) -> dict[str, Any]:
+def target_to_dict(target: ClassTarget | NumberTarget) -> dict[str, Any]:
+    """Return a target as plain data."""
     if isinstance(target, ClassTarget):
         dtype = target.classes.dtype
         words = {"U": "str", "O": "object"}.get(dtype.kind, dtype.str)

@@ -4,12 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import torch
 from sklearn.utils.validation import check_is_fitted
 
-from psilonnet.estimators.saving import save_model
+import psilonnet
+from psilonnet.certify import input_moves
+from psilonnet.deploy import write_numpy_export
+from psilonnet.estimators.saving import save_model, target_to_dict
+from psilonnet.estimators.targets import ClassTarget
+from psilonnet.nn import plain_net
+from psilonnet.training import members_of, take_members
 
 if TYPE_CHECKING:
     import os
+
+    from torch import Tensor
 
 
 class Shipping:
@@ -22,3 +31,35 @@ class Shipping:
         """
         check_is_fitted(self)
         save_model(self, path)
+
+    def export_numpy(self: Any, folder: str | os.PathLike[str]) -> None:
+        """Write the fitted model to a folder that needs nothing but NumPy.
+
+        The folder holds ``predictor.py``, ``manifest.json`` and ``weights.npz``. The predictor
+        reads tables, predicts in float64 and gives the global certificate. What pruning has left
+        without use is not written.
+
+        Parameters
+        ----------
+        folder : path
+            It is made if it is not there.
+        """
+        check_is_fitted(self)
+        manifest = {
+            "psilonnet": psilonnet.__version__,
+            "encoder": self.encoder_.to_dict(),
+            "target": target_to_dict(self.target_),
+            "one_target": getattr(self, "_one_target", True),
+        }
+        members = [take_members(self.net_, m) for m in range(members_of(self.net_))]
+        moves = input_moves(plain_net(self.net_), _asked(self.target_))
+        write_numpy_export(folder, manifest, members, moves)
+
+
+def _asked(target: Any) -> Tensor:
+    """Return the combinations of outputs that certificates are about."""
+    eye = torch.eye(target.outputs, dtype=torch.float64)
+    if not isinstance(target, ClassTarget) or target.outputs == 1:
+        return eye
+    first, second = torch.triu_indices(target.outputs, target.outputs, offset=1)
+    return eye[first] - eye[second]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor, nn
@@ -112,6 +113,22 @@ class PlainNet:
                 h = layer(h)
             outputs.append(h)
         return torch.cat(outputs, dim=1)
+
+
+_MADE: WeakKeyDictionary[Network, tuple[list[tuple[int, int]], PlainNet]] = WeakKeyDictionary()
+
+
+def plain_net(net: Network) -> PlainNet:
+    """Return the matrices of a network, made once and again only when one of its tensors changed.
+
+    A change is seen as autograd sees it: by the tensor's version. Writing through ``.data`` is not
+    seen.
+    """
+    state = [(id(t), t._version) for t in (*net.parameters(), *net.buffers())]
+    made = _MADE.get(net)
+    if made is None or made[0] != state:
+        made = _MADE[net] = state, PlainNet(net)
+    return made[1]
 
 
 def _from_sequential(net: nn.Sequential) -> list[PlainLayer]:

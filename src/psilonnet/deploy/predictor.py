@@ -1,0 +1,415 @@
+"""Predict with an exported model: this file, ``manifest.json`` and ``weights.npz``, and NumPy.
+
+    from predictor import Predictor
+    model = Predictor("folder")
+    model.predict(table)
+
+A table is a pandas, polars or Arrow frame, a dict of columns, a list of dicts, or rows of cells in
+the order of the columns. Everything is computed in float64.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+import math
+import numbers
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+Array = np.ndarray[Any, Any]
+
+FORMAT = 1
+DAY = 86_400_000.0  # milliseconds
+CLIP = 3.0  # where the smooth clip of robust scaling levels off
+FAR = 1e15  # no number is farther from the center than this many scales
+FARTHEST = 1e12  # scales; a model that depends on nothing is certified this far
+UNIT = 2.0**-53
+
+
+class Predictor:
+    """An exported model.
+
+    Parameters
+    ----------
+    folder : path
+        Where ``export_numpy`` wrote the model.
+
+    Attributes
+    ----------
+    names : list of str
+        The columns of the table.
+    classes : list of labels, or None for a regressor
+    """
+
+    def __init__(self, folder: Any) -> None:
+        manifest = json.loads((Path(folder) / "manifest.json").read_text(encoding="utf-8"))
+        if manifest.get("format") != FORMAT:
+            raise ValueError(
+                f"This file reads exports of format {FORMAT}. The folder {str(folder)!r} has "
+                f"format {manifest.get('format')!r}: use the predictor.py beside it."
+            )
+        with np.load(Path(folder) / "weights.npz", allow_pickle=False) as arrays:
+            self._members = [_Net(m, layers, arrays) for m, layers in enumerate(manifest["nets"])]
+            self._moves = arrays["moves"]  # (combinations, encoded columns)
+        self._encoder = _Encoder(**manifest["encoder"])
+        self.names: list[str] = manifest["encoder"]["names"]
+        target = manifest["target"]
+        self.classes: list[Any] | None = target.get("classes")
+        self._one_target = bool(manifest["one_target"])
+        self._temperature = float(target.get("temperature", 1.0))
+        self._center = np.array(target.get("center", [0.0]))
+        self._scale = np.array(target.get("scale", [1 / self._temperature]))
+
+    def encode(self, table: Any) -> Array:
+        """Return a table as the networks see it, of shape (rows, encoded columns)."""
+        return self._encoder.encode(table)
+
+    def raw(self, encoded: Array) -> Array:
+        """Return the averaged outputs of the networks, of shape (rows, outputs)."""
+        total = self._members[0].forward(encoded)
+        for member in self._members[1:]:
+            total = total + member.forward(encoded)
+        return total / len(self._members) if len(self._members) > 1 else total
+
+    def decision_function(self, table: Any) -> Array:
+        """Return the logits of a classifier, or the predictions of a regressor, in two axes."""
+        return np.asarray(self._center + self.raw(self.encode(table)) * self._scale)
+
+    def predict(self, table: Any) -> Array:
+        """Return the most probable class of each row, or the predicted numbers."""
+        outputs = self.decision_function(table)
+        if self.classes is None:
+            return outputs[:, 0] if self._one_target else outputs
+        return np.array(self.classes)[_class_numbers(outputs)]
+
+    def predict_proba(self, table: Any) -> Array:
+        """Return the probabilities of the classes, of shape (rows, classes)."""
+        if self.classes is None:
+            raise ValueError("Only a classifier has probabilities. This model is a regressor.")
+        logits = self.decision_function(table)
+        if logits.shape[1] == 1:
+            logits = np.concatenate([np.zeros_like(logits), logits], axis=1)
+        shares = np.exp(logits - logits.max(axis=1, keepdims=True))
+        return np.asarray(shares / shares.sum(axis=1, keepdims=True))
+
+    def certify(self, table: Any) -> Array:
+        """Return how many scales all numbers of a row can move and the class provably stays."""
+        if self.classes is None:
+            raise ValueError("Only a classifier has a radius. Use interval() of this regressor.")
+        x = self.encode(table)
+        outputs = self.raw(x)
+        unit = self._encoder.movable(x)
+        per_scale = _inflated(unit @ self._moves.T, x.shape[1])
+        margins, per_scale, size = _margins(outputs, per_scale)
+        # Where nothing moves the quotient is infinite, or undefined at a margin of zero.
+        with np.errstate(divide="ignore", invalid="ignore"):
+            rough = np.nan_to_num(margins / per_scale).min(axis=1).clip(0.0, FARTHEST)
+            slack = 2 * size * self._rounding(x, rough)[:, None]
+            radius = np.nan_to_num((margins - slack) / per_scale).min(axis=1).clip(0.0, FARTHEST)
+        radius = radius * (1 - 1e-12)
+        return np.asarray(
+            np.maximum(radius - 16 * UNIT * (np.abs(x).max(axis=1) + 1 + radius), 0.0)
+        )
+
+    def interval(self, table: Any, delta: Any) -> tuple[Array, Array]:
+        """Return a range that contains every prediction when numbers move by at most delta.
+
+        Parameters
+        ----------
+        table : table
+        delta : float, or dict from column name to amount
+            Scales of every column, or amounts in the columns' own units (days for times).
+        """
+        if self.classes is not None:
+            raise ValueError("Only a regressor has intervals. Use certify() of this classifier.")
+        x = self.encode(table)
+        radius = self._encoder.radius(x, delta)
+        moved = _inflated(radius @ self._moves.T, x.shape[1])
+        moved = moved + 2 * self._rounding(x, radius.max(axis=1))[:, None]
+        middle = self._center + self.raw(x) * self._scale
+        half = self._scale * moved * (1 + 1e-12) + 1e-15 * np.abs(middle)
+        low, high = middle - half, middle + half
+        return (low[:, 0], high[:, 0]) if self._one_target else (low, high)
+
+    def _rounding(self, x: Array, radius: Array) -> Array:
+        """Return by how much computed outputs can differ from exact ones, per row."""
+        size = np.abs(x).max(axis=1) + radius
+        return np.asarray(2 * np.max([net.rounding(size) for net in self._members], axis=0))
+
+
+class _Net:
+    """One network: ``x -> sum_t W_t phi_t(h) + b``, layer after layer."""
+
+    def __init__(self, member: int, layers: list[dict[str, Any]], arrays: Any) -> None:
+        self.inputs = arrays[f"{member}.inputs"]  # the encoded columns that are read
+        self.layers = []
+        for k, layer in enumerate(layers):
+            name = f"{member}.{k}"
+            weight = _dense(layer["shape"], name, arrays)
+            edges = arrays[f"{name}.edges"] if layer["split"] == "knots" else None
+            self.layers.append(
+                (layer["split"], np.ascontiguousarray(weight.T), arrays[f"{name}.bias"], edges)
+            )
+
+    def forward(self, x: Array) -> Array:
+        """Map (rows, encoded columns) to (rows, outputs)."""
+        h = x[:, self.inputs] if len(self.inputs) < x.shape[1] else x
+        for split, weight, bias, edges in self.layers:
+            if split == "relu":
+                h = np.maximum(h, 0.0)
+            elif split == "crelu":
+                h = np.concatenate([np.maximum(h, 0.0), np.minimum(h, 0.0)], axis=1)
+            elif edges is not None:
+                h = _knots(h, edges)
+            h = h @ weight + bias
+        return h
+
+    def rounding(self, size: Array) -> Array:
+        """Return a bound on the rounding of outputs, for inputs up to a size."""
+        error = np.zeros_like(size)
+        for _, weight, bias, _ in self.layers:
+            most, b = float(np.abs(weight).sum(axis=0).max()), float(np.abs(bias).max())
+            g = _gamma(weight.shape[0] + 3)
+            error = (1 + g) * most * error + g * (most * size + b)
+            size = (most * size + b) * (1 + g) + error
+        return error + size * 4 * UNIT
+
+
+class _Encoder:
+    """The columns of a table as numbers."""
+
+    def __init__(self, names: list[str], kinds: list[str], codes: list[dict[str, Any]]) -> None:
+        self.names, self.kinds, self.codes = names, kinds, codes
+        widths = [_width(code) for code in codes]
+        self.first = np.concatenate([[0], np.cumsum(widths)]).astype(int)
+        used = [k for k, code in enumerate(codes) if code.get("scale", 0) > 0]
+        self.scaled = np.array(used, dtype=int)  # columns of numbers that vary
+        self.center = np.array([codes[k]["center"] for k in used])
+        self.scale = np.array([codes[k]["scale"] for k in used])
+        self.clipped = any(codes[k]["clipped"] for k in used)
+        self.marked = [k for k, code in enumerate(codes) if self._marks_missing(code)]
+        self.plain = len(used) == len(codes) and not self.marked  # all numbers, none ever missing
+
+    @staticmethod
+    def _marks_missing(code: dict[str, Any]) -> bool:
+        return "center" in code and bool(code["has_missing"])
+
+    def encode(self, table: Any) -> Array:
+        if isinstance(table, np.ndarray) and table.dtype.kind in "fiu" and table.ndim == 2:
+            self._check_count(table.shape[1])
+            if self.plain:
+                return self._numbers(_finite(table.astype(float)))
+        columns = self._columns(table)
+        readers = {"category": _words, "time": _days, "number": _floats}
+        read = [readers[k](n, c) for n, k, c in zip(self.names, self.kinds, columns, strict=True)]
+        out = np.zeros((len(read[0]), self.first[-1]))
+        if len(self.scaled):
+            values = _finite(np.stack([read[k] for k in self.scaled], axis=1))
+            out[:, self.first[self.scaled]] = self._numbers(values)
+        for k in self.marked:
+            out[:, self.first[k + 1] - 1] = np.isnan(read[k])
+        for k, kind in enumerate(self.kinds):
+            if kind == "category":
+                out[:, self.first[k] : self.first[k + 1]] = _one_hot(self.codes[k], read[k])
+        return out
+
+    def _numbers(self, values: Array) -> Array:
+        with np.errstate(over="ignore"):
+            z = (values - self.center) / self.scale
+        z = np.minimum(np.maximum(z, -FAR), FAR)
+        z[np.isnan(z)] = 0.0
+        return np.asarray(z / np.hypot(1, z / CLIP)) if self.clipped else np.asarray(z)
+
+    def movable(self, x: Array) -> Array:
+        """Return 1 for numbers that are not missing, and 0 for all else."""
+        unit = np.zeros_like(x)
+        unit[:, self.first[self.scaled]] = 1.0
+        for k in set(self.marked) & set(self.scaled.tolist()):
+            unit[:, self.first[k]] = 1.0 - x[:, self.first[k + 1] - 1]
+        return unit
+
+    def radius(self, x: Array, delta: Any) -> Array:
+        """Return how far each encoded column may move, for amounts in the user's units."""
+        if isinstance(delta, dict):
+            movable = [n for k, n in enumerate(self.names) if self.kinds[k] != "category"]
+            if unknown := [name for name in delta if name not in movable]:
+                raise ValueError(
+                    "The names in 'delta' must be columns of numbers or times. These are not: "
+                    f"{unknown}."
+                )
+            amounts = np.array([_amount(delta.get(self.names[k], 0.0)) for k in self.scaled])
+        else:
+            amounts = _amount(delta) * self.scale
+        at = self.first[self.scaled]
+        move = amounts * (1 / self.scale)
+        radius = self.movable(x)
+        radius[:, at] *= move * (1 + 8 * UNIT) + 8 * UNIT * (np.abs(x[:, at]) + move + 1)
+        radius[:, at] *= amounts > 0
+        return radius
+
+    def _check_count(self, count: int) -> None:
+        if count != len(self.names):
+            raise ValueError(
+                f"A table without names must have the {len(self.names)} columns of the model, in "
+                f"its order. Got {count}."
+            )
+
+    def _columns(self, table: Any) -> list[Any]:
+        """Return the columns of a table in the order of the model."""
+        if isinstance(table, (list, tuple)) and table and isinstance(table[0], dict):
+            table = {n: [row.get(n) for row in table] for n in {n for row in table for n in row}}
+        have = table if isinstance(table, dict) else getattr(table, "column_names", None)
+        have = getattr(table, "columns", None) if have is None else have
+        if have is None:
+            cells = np.array(table, dtype=object) if isinstance(table, (list, tuple)) else table
+            if cells.ndim != 2:
+                raise ValueError("A table must have rows of equal length. Fill cells with None.")
+            self._check_count(cells.shape[1])
+            return list(cells.T)
+        keys = {str(name): name for name in have}
+        if missing := [name for name in self.names if name not in keys]:
+            raise ValueError(f"The table must have all columns of the model. Missing: {missing}.")
+        return [table[keys[name]] for name in self.names]
+
+
+def _class_numbers(outputs: Array) -> Array:
+    return (outputs[:, 0] > 0).astype(int) if outputs.shape[1] == 1 else outputs.argmax(axis=1)
+
+
+def _margins(outputs: Array, per_scale: Array) -> tuple[Array, Array, int]:
+    """Return the margins over the other classes, how fast each can shrink, and its terms."""
+    n = outputs.shape[1]
+    if n == 1:
+        return np.abs(outputs), per_scale, 1
+    # Pair number of classes a < b, in the order of the export.
+    pair = np.zeros((n, n), dtype=int)
+    pair[np.triu_indices(n, 1)] = np.arange(n * (n - 1) // 2)
+    pair = pair + pair.T
+    others = np.array([[b for b in range(n) if b != a] for a in range(n)])
+    chosen = outputs.argmax(axis=1)
+    rows = np.arange(len(outputs))[:, None]
+    index = others[chosen]  # (rows, n - 1)
+    margins = outputs[rows, chosen[:, None]] - outputs[rows, index]
+    return margins, per_scale[rows, pair[chosen[:, None], index]], 2
+
+
+def _gamma(n: int) -> float:
+    return 2 * n * UNIT / (1 - n * UNIT)
+
+
+def _inflated(total: Array, n: int) -> Array:
+    return total * (1 + _gamma(n))
+
+
+def _dense(shape: list[int], name: str, arrays: Any) -> Array:
+    """Return the matrix of a layer in float64, from its dense or its sparse form."""
+    if name in arrays:
+        return np.asarray(arrays[name], dtype=float)
+    weight = np.zeros(shape)
+    rows = np.repeat(np.arange(shape[0]), arrays[f"{name}.counts"].astype(int))
+    weight[rows, arrays[f"{name}.columns"].astype(int)] = arrays[f"{name}.values"]
+    return weight
+
+
+def _knots(h: Array, edges: Array) -> Array:
+    """Split each column at its edges into pieces that vanish at 0 and sum to the column."""
+    ends = np.full((1, edges.shape[1]), np.inf)
+    lower, upper = np.concatenate([-ends, edges]), np.concatenate([edges, ends])
+    pieces = np.clip(h[:, None, :], lower, upper) - np.clip(0.0, lower, upper)
+    return np.asarray(pieces.reshape(len(h), -1))
+
+
+def _width(code: dict[str, Any]) -> int:
+    if "center" in code:
+        return int(code["scale"] > 0) + int(code["has_missing"])
+    states = len(code["levels"]) + code["has_rare"] + code["has_missing"]
+    return 1 if _is_sign(code) else (0 if states < 2 else states)
+
+
+def _is_sign(code: dict[str, Any]) -> bool:
+    return len(code["levels"]) == 2 and not code["has_rare"] and not code["has_missing"]
+
+
+def _one_hot(code: dict[str, Any], words: Array) -> Array:
+    number = {level: k for k, level in enumerate(code["levels"])}
+    rare = len(number) if code["has_rare"] else -1
+    missing = len(number) + code["has_rare"] if code["has_missing"] else -1
+    state = np.array([missing if w is None else number.get(w, rare) for w in words], dtype=int)
+    if _is_sign(code):
+        return np.where(state < 0, 0.0, 2.0 * state - 1.0)[:, None]
+    return np.asarray(state[:, None] == np.arange(_width(code)), dtype=float)
+
+
+def _finite(values: Array) -> Array:
+    if np.isinf(values).any():
+        raise ValueError("Numbers must be finite or missing. The table contains infinity.")
+    return values
+
+
+def _is_missing(cell: Any) -> bool:
+    if isinstance(cell, (float, np.floating)):
+        return math.isnan(cell)
+    return type(cell).__name__ in ("NoneType", "NAType", "NaTType")
+
+
+def _floats(name: str, cells: Any) -> Array:
+    values = np.asarray(cells)
+    if values.dtype.kind in "fiu":
+        return values.astype(float)
+    if values.dtype.kind == "m":
+        return _in_days(values.astype("timedelta64[ms]"))
+    return np.array([_as_float(name, cell) for cell in values.tolist()], dtype=float)
+
+
+def _as_float(name: str, cell: Any) -> float:
+    if _is_missing(cell):
+        return math.nan
+    if isinstance(cell, numbers.Real) and not isinstance(cell, (bool, np.bool_)):
+        return float(cell)
+    if isinstance(cell, datetime.timedelta):
+        return cell / datetime.timedelta(days=1)
+    raise ValueError(f"Column {name!r} must hold numbers, as in training. Got {cell!r}.")
+
+
+def _days(name: str, cells: Any) -> Array:
+    """Return moments as days since 1970."""
+    values = np.asarray(cells)
+    if values.dtype.kind != "M":
+        moments = [None if _is_missing(c) else _naive(name, c) for c in values.tolist()]
+        values = np.array(moments, dtype="datetime64[ms]")
+    return _in_days(values.astype("datetime64[ms]"))
+
+
+def _naive(name: str, cell: Any) -> Any:
+    if isinstance(cell, datetime.datetime) and cell.tzinfo is not None:
+        return cell.astimezone(datetime.timezone.utc).replace(tzinfo=None)
+    if isinstance(cell, (datetime.date, np.datetime64)):
+        return cell
+    raise ValueError(f"Column {name!r} must hold dates, as in training. Got {cell!r}.")
+
+
+def _in_days(values: Array) -> Array:
+    return np.where(np.isnat(values), np.nan, values.astype(np.int64).astype(float) / DAY)
+
+
+def _words(name: str, cells: Any) -> Array:
+    values = np.asarray(cells, dtype=object)
+    words = np.empty(len(values), dtype=object)
+    words[:] = [None if _is_missing(cell) else _word(cell) for cell in values.tolist()]
+    return words
+
+
+def _word(cell: Any) -> str:
+    whole = isinstance(cell, (float, np.floating)) and float(cell).is_integer()
+    return str(int(cell)) if whole else str(cell)
+
+
+def _amount(delta: Any) -> float:
+    if isinstance(delta, (datetime.timedelta, np.timedelta64)):
+        delta = abs(np.timedelta64(delta) / np.timedelta64(1, "D"))
+    if isinstance(delta, numbers.Real) and float(delta) >= 0 and math.isfinite(delta):
+        return float(delta)
+    raise ValueError(f"A 'delta' must be a number of at least 0, or a timedelta. Got {delta!r}.")

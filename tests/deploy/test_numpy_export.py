@@ -1,0 +1,200 @@
+"""The exported predictor: the same numbers, and nothing but NumPy."""
+
+import datetime
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from psilonnet import PSiLONClassifier, PSiLONRegressor
+from psilonnet.deploy.predictor import Predictor
+
+QUICK = {"width": 16, "depth": 2, "max_steps": 40, "random_state": 0, "verbose": False}
+
+
+def messy(rows=120, seed=0):
+    rng = np.random.default_rng(seed)
+    days = pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.integers(0, 900, rows), unit="D")
+    frame = pd.DataFrame(
+        {
+            "size": rng.normal(50, 9, rows),
+            "age": np.where(rng.random(rows) < 0.2, np.nan, rng.integers(1, 90, rows)),
+            "town": rng.choice(["Aa", "Bb", "Cc"], rows),
+            "flag": rng.random(rows) < 0.5,
+            "kind": pd.Series(rng.choice(["u", "v", None], rows), dtype="object"),
+            "when": days,
+            "same": np.ones(rows),
+        }
+    )
+    y = frame["size"] / 9 + (frame["town"] == "Bb") + rng.normal(0, 0.2, rows)
+    return frame, y.to_numpy()
+
+
+def exported(model, folder):
+    model.export_numpy(folder)
+    return Predictor(folder)
+
+
+def assert_same_outputs(model, x, predictor):
+    ours = model.predict_proba(x) if hasattr(model, "predict_proba") else model.predict(x)
+    theirs = predictor.predict_proba(x) if hasattr(model, "predict_proba") else predictor.predict(x)
+    np.testing.assert_allclose(theirs, ours, rtol=1e-9, atol=1e-12)
+    if hasattr(model, "predict_proba"):
+        assert (predictor.predict(x) == model.predict(x)).all()
+        np.testing.assert_allclose(predictor.certify(x), model.certify(x), rtol=1e-6, atol=1e-12)
+    else:
+        for a, b in zip(predictor.interval(x, 0.1), model.interval(x, 0.1), strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"architecture": "crelu"},
+        {"architecture": "resnet", "depth": 3},
+        {"knots": 5},
+        {"scaling": "robust"},
+        {"n_members": 3},
+        {"prune": True, "max_steps": 300},
+        {"prune": True, "n_members": 2, "architecture": "crelu"},
+    ],
+    ids=str,
+)
+def test_export_predicts_and_certifies_as_the_model_does(settings, tmp_path):
+    X, y = messy()
+    labels = np.array(["low", "high"])[(y > np.median(y)).astype(int)]
+    for model, target in ((PSiLONRegressor, y), (PSiLONClassifier, labels)):
+        fitted = model(**{**QUICK, **settings}).fit(X, target)
+        unseen = messy(seed=1)[0]
+        unseen.loc[0, "town"] = "never seen"
+        unseen.loc[1, "town"] = None
+        assert_same_outputs(fitted, unseen, exported(fitted, tmp_path / model.__name__))
+
+
+def test_export_of_many_classes_and_many_targets(tmp_path):
+    X, y = messy()
+    classes = np.digitize(y, np.quantile(y, [0.25, 0.5, 0.75]))
+    fitted = PSiLONClassifier(**QUICK).fit(X, classes)
+    assert_same_outputs(fitted, X, exported(fitted, tmp_path / "classes"))
+    fitted = PSiLONRegressor(**QUICK).fit(X, np.stack([y, -y], axis=1))
+    assert_same_outputs(fitted, X, exported(fitted, tmp_path / "targets"))
+
+
+def test_export_reads_every_kind_of_table(tmp_path):
+    X, y = messy()
+    model = PSiLONRegressor(**QUICK).fit(X, y)
+    predictor = exported(model, tmp_path)
+    expected = model.predict(X)
+    rows = X.astype(object).where(X.notna(), None)
+    as_dicts = rows.to_dict(orient="records")
+    tables = {
+        "polars": pl.from_pandas(X),
+        "arrow": pa.Table.from_pandas(X),
+        "dict": {name: X[name] for name in X},
+        "dicts": as_dicts,
+        "rows": [list(row.values()) for row in as_dicts],
+        "more columns, other order": X.assign(other=1)[["other", *X.columns[::-1]]],
+    }
+    for name, table in tables.items():
+        np.testing.assert_allclose(predictor.predict(table), expected, rtol=1e-9, err_msg=name)
+
+
+def test_export_of_plain_numbers_reads_arrays(tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(100, 4))
+    model = PSiLONRegressor(**QUICK).fit(X, X[:, 0])
+    predictor = exported(model, tmp_path)
+    np.testing.assert_allclose(predictor.predict(X), model.predict(X), rtol=1e-9)
+    np.testing.assert_allclose(predictor.predict(X.tolist()), model.predict(X), rtol=1e-9)
+    X[0, 1] = np.nan  # never missing in training
+    np.testing.assert_allclose(predictor.predict(X), model.predict(X), rtol=1e-9)
+
+
+def test_interval_in_own_units(tmp_path):
+    X, y = messy()
+    model = PSiLONRegressor(**QUICK).fit(X, y)
+    predictor = exported(model, tmp_path)
+    delta = {"size": 2.0, "when": datetime.timedelta(days=3)}
+    for a, b in zip(predictor.interval(X, delta), model.interval(X, delta), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("table", "said"),
+    [
+        (lambda x: x.drop(columns="age"), "Missing: \\['age'\\]"),
+        (lambda x: x.assign(age="old"), "'age' must hold numbers"),
+        (lambda x: x.assign(when="today"), "'when' must hold dates"),
+        (lambda x: x.assign(size=np.inf), "contains infinity"),
+        (lambda x: np.ones((3, 2)), "7 columns"),
+        (lambda x: [[1, 2], [3]], "equal length"),
+    ],
+)
+def test_bad_tables_are_refused(table, said, tmp_path):
+    X, y = messy()
+    predictor = exported(PSiLONRegressor(**QUICK).fit(X, y), tmp_path)
+    with pytest.raises(ValueError, match=said):
+        predictor.predict(table(X))
+
+
+def test_wrong_questions_and_formats_are_refused(tmp_path):
+    X, y = messy()
+    predictor = exported(PSiLONRegressor(**QUICK).fit(X, y), tmp_path)
+    with pytest.raises(ValueError, match="regressor"):
+        predictor.predict_proba(X)
+    with pytest.raises(ValueError, match="interval"):
+        predictor.certify(X)
+    with pytest.raises(ValueError, match="'delta'"):
+        predictor.interval(X, {"town": 1.0})
+    with pytest.raises(ValueError, match="at least 0"):
+        predictor.interval(X, -1.0)
+    manifest = tmp_path / "manifest.json"
+    manifest.write_text(json.dumps({"format": 99}))
+    with pytest.raises(ValueError, match="format 99"):
+        Predictor(tmp_path)
+
+
+def test_pruned_export_is_small(tmp_path):
+    X, y = messy()
+    sizes = []
+    for prune in (False, True):
+        folder = tmp_path / str(prune)
+        model = PSiLONRegressor(**{**QUICK, "width": 128, "max_steps": 400}, prune=prune)
+        model.fit(X, y).export_numpy(folder)
+        sizes.append((folder / "weights.npz").stat().st_size)
+    assert sizes[1] < 0.25 * sizes[0]
+
+
+def test_export_needs_numpy_only(tmp_path):
+    """A fresh environment with NumPy and pandas, but no psilonnet, torch or scikit-learn."""
+    X, y = messy()
+    model = PSiLONClassifier(**QUICK).fit(X, y > y.mean())
+    model.export_numpy(tmp_path / "model")
+    X.to_json(tmp_path / "rows.json", orient="records", date_format="iso")
+    script = tmp_path / "use.py"
+    script.write_text(
+        "import sys, json, datetime\n"
+        "for name in ('psilonnet', 'torch', 'sklearn', 'pandas', 'narwhals'):\n"
+        "    sys.modules[name] = None  # importing it fails\n"
+        "sys.path.insert(0, sys.argv[1] + '/model')\n"
+        "from predictor import Predictor\n"
+        "rows = json.load(open(sys.argv[1] + '/rows.json'))\n"
+        "for row in rows:\n"
+        "    row['when'] = datetime.datetime.fromisoformat(row['when'][:10])\n"
+        "model = Predictor(sys.argv[1] + '/model')\n"
+        "print(json.dumps([model.predict_proba(rows)[:, 1].tolist(),"
+        " model.certify(rows).tolist()]))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-I", str(script), str(tmp_path)],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    shares, radii = json.loads(done.stdout)
+    np.testing.assert_allclose(shares, model.predict_proba(X)[:, 1], rtol=1e-9)
+    np.testing.assert_allclose(radii, model.certify(X), rtol=1e-6, atol=1e-12)
