@@ -31,7 +31,7 @@ COLUMNS = (
     "valid_loss", "test_loss", "path_norm", "near_sparsity", "seconds",
 )  # fmt: skip
 
-PLAN = Plan(progress=False)
+PLAN = Plan(matmul_precision="medium", progress=False)  # precision.csv says why
 MODELS: dict[tuple[str, str], Callable[..., Cell]] = {
     ("LR", "fresh"): linear_grid,
     ("RF", "fresh"): forest_grid,

@@ -2,9 +2,9 @@ import pytest
 import torch
 
 from psilonnet.certify import input_moves, local_moves
-from psilonnet.deploy import CompactNet
+from psilonnet.deploy import CompactNet, compact_nets
 from psilonnet.nn import PlainNet, PSiLONNet, PSiLONResNet
-from psilonnet.training import live_widths, repeat_member
+from psilonnet.training import live_widths, stack_members
 
 
 def pruned(kind, seed, scale=40.0):
@@ -74,7 +74,12 @@ def test_constant_net_still_knows_its_rows():
     assert compact(torch.zeros(3, 5)).tolist() == [[2.0]] * 3
 
 
-def test_population_is_refused():
-    net = repeat_member(PSiLONNet(5, 1, width=4, depth=1), 2)
-    with pytest.raises(ValueError, match=r"without member axes.*Got 2 members"):
-        CompactNet(net)
+def test_each_member_is_compacted_by_itself():
+    nets = [pruned("crelu", seed) for seed in range(3)]
+    population = stack_members(nets)
+    population.set_prune_mix(1.0)
+    x = torch.randn(20, 8, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    for net, live in zip(nets, compact_nets(population), strict=True):
+        assert live.widths == CompactNet(net).widths
+        torch.testing.assert_close(live(x), PlainNet(net)(x)[0], rtol=1e-9, atol=1e-12)
+    assert compact_nets(population) is compact_nets(population)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from psilonnet.nn import PlainNet
+from psilonnet.nn import PlainNet, made_once, plain_net
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -24,7 +24,8 @@ class CompactNet:
     Parameters
     ----------
     net : Network
-        Without a member axis.
+    member : int, default=0
+        Which one, if the network has a member axis.
 
     Attributes
     ----------
@@ -46,13 +47,8 @@ class CompactNet:
     True
     """
 
-    def __init__(self, net: Network) -> None:
-        layers = PlainNet(net).layers
-        if len(layers[0].weight) != 1:
-            raise ValueError(
-                "Only a network without member axes can be compacted. "
-                f"Got {len(layers[0].weight)} members: take one member out first."
-            )
+    def __init__(self, net: Network, member: int = 0) -> None:
+        layers = [_member(layer, member) for layer in plain_net(net).layers]
         self.inputs = torch.arange(layers[0].weight.shape[-1])
         before = None
         while before != self._sizes(layers):
@@ -77,6 +73,18 @@ class CompactNet:
     def __call__(self, x: Tensor) -> Tensor:
         """Map all inputs, of shape (rows, in), to outputs (rows, out), in float64."""
         return self.plain(x[:, self.inputs])[0]
+
+
+@made_once
+def compact_nets(net: Network) -> list[CompactNet]:
+    """Return the live part of each member of a network, made once."""
+    return [CompactNet(net, m) for m in range(len(plain_net(net).layers[0].weight))]
+
+
+def _member(layer: PlainLayer, member: int) -> PlainLayer:
+    own = slice(member, member + 1)
+    edges = None if layer.edges is None else layer.edges[own]
+    return replace(layer, weight=layer.weight[own], bias=layer.bias[own], edges=edges)
 
 
 def _keep_inputs(layer: PlainLayer, keep: Tensor) -> PlainLayer:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from psilonnet.deploy import predictor
-from psilonnet.deploy.compact import CompactNet
+from psilonnet.deploy.compact import compact_nets
 
 if TYPE_CHECKING:
     import os
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
+    from psilonnet.deploy.compact import CompactNet
     from psilonnet.nn import Network, PlainLayer
 
 Arrays = dict[str, np.ndarray[Any, Any]]
@@ -26,7 +27,7 @@ Arrays = dict[str, np.ndarray[Any, Any]]
 def write_numpy_export(
     folder: str | os.PathLike[str],
     manifest: Mapping[str, Any],
-    members: list[Network],
+    net: Network,
     moves: Tensor,
 ) -> None:
     """Write a model as ``predictor.py``, ``manifest.json`` and ``weights.npz``.
@@ -37,14 +38,15 @@ def write_numpy_export(
         It is made if it is not there; the three files in it are replaced.
     manifest : mapping
         The encoder and the target as plain data.
-    members : list of Network without a member axis
+    net : Network
+        Its members are averaged.
     moves : Tensor of shape (combinations, encoded columns)
         How far the outputs, or the margins of pairs of classes, move per unit of an input.
     """
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     arrays: Arrays = {"moves": moves.numpy()}
-    nets = [_add_net(arrays, m, CompactNet(net)) for m, net in enumerate(members)]
+    nets = [_add_net(arrays, m, live) for m, live in enumerate(compact_nets(net))]
     np.savez_compressed(folder / "weights.npz", **arrays)  # type: ignore[arg-type]
     text = json.dumps({**manifest, "format": predictor.FORMAT, "nets": nets}, indent=1)
     (folder / "manifest.json").write_text(text, encoding="utf-8")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
+from psilonnet.deploy import compact_nets
 from psilonnet.nn import PSiLONNet, PSiLONResNet, path_norm_penalty, plain_net
 from psilonnet.training import (
     NARROWING,
@@ -222,7 +223,11 @@ def train_on_all(
 
 def forward(net: Network, x: Tensor) -> np.ndarray[Any, np.dtype[np.float64]]:
     """Return the averaged outputs of the members in float64, of shape (rows, outputs)."""
-    averaged: np.ndarray[Any, np.dtype[np.float64]] = plain_net(net)(x).mean(dim=0).numpy()
+    if float(net.layers[0].prune_mix) > 0:  # pruned: only the live part is computed
+        outputs = torch.stack([live(x) for live in compact_nets(net)])
+    else:
+        outputs = plain_net(net)(x)
+    averaged: np.ndarray[Any, np.dtype[np.float64]] = outputs.mean(dim=0).numpy()
     return averaged
 
 

@@ -13,7 +13,6 @@ from psilonnet.deploy import write_numpy_export
 from psilonnet.estimators.saving import save_model, target_to_dict
 from psilonnet.estimators.targets import ClassTarget
 from psilonnet.nn import plain_net
-from psilonnet.training import members_of, take_members
 
 if TYPE_CHECKING:
     import os
@@ -51,9 +50,8 @@ class Shipping:
             "target": target_to_dict(self.target_),
             "one_target": getattr(self, "_one_target", True),
         }
-        members = [take_members(self.net_, m) for m in range(members_of(self.net_))]
         moves = input_moves(plain_net(self.net_), _asked(self.target_))
-        write_numpy_export(folder, manifest, members, moves)
+        write_numpy_export(folder, manifest, self.net_, moves)
 
 
 def _asked(target: Any) -> Tensor:

@@ -8,7 +8,7 @@ from psilonnet.nn.mlp import PSiLONNet
 from psilonnet.nn.network import Network
 from psilonnet.nn.penalty import has_closed_form, path_norm_penalty, weight_decay_penalty
 from psilonnet.nn.pieces import KnotLinear, ReLULinear
-from psilonnet.nn.plain import PlainLayer, PlainNet, plain_net
+from psilonnet.nn.plain import PlainLayer, PlainNet, made_once, plain_net
 from psilonnet.nn.resnet import PSiLONResNet
 from psilonnet.nn.variants import VARIANTS, Variant, make_net
 
@@ -27,6 +27,7 @@ __all__ = [
     "Variant",
     "fold",
     "has_closed_form",
+    "made_once",
     "make_net",
     "orthogonal_",
     "path_norm_penalty",

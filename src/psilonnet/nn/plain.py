@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 from weakref import WeakKeyDictionary
 
 import torch
@@ -15,6 +15,8 @@ from psilonnet.nn.network import Network
 from psilonnet.nn.pieces import KnotLinear, ReLULinear
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from psilonnet.nn.linear import NormalizedLinear
 
 
@@ -115,20 +117,31 @@ class PlainNet:
         return torch.cat(outputs, dim=1)
 
 
-_MADE: WeakKeyDictionary[Network, tuple[list[tuple[int, int]], PlainNet]] = WeakKeyDictionary()
+Made = TypeVar("Made")
 
 
-def plain_net(net: Network) -> PlainNet:
-    """Return the matrices of a network, made once and again only when one of its tensors changed.
+def made_once(make: Callable[[Network], Made]) -> Callable[[Network], Made]:
+    """Return the same function, called again for a network only when one of its tensors changed.
 
     A change is seen as autograd sees it: by the tensor's version. Writing through ``.data`` is not
     seen.
     """
-    state = [(id(t), t._version) for t in (*net.parameters(), *net.buffers())]
-    made = _MADE.get(net)
-    if made is None or made[0] != state:
-        made = _MADE[net] = state, PlainNet(net)
-    return made[1]
+    made: WeakKeyDictionary[Network, tuple[list[tuple[int, int]], Made]] = WeakKeyDictionary()
+
+    def remembered(net: Network) -> Made:
+        state = [(id(t), t._version) for t in (*net.parameters(), *net.buffers())]
+        known = made.get(net)
+        if known is None or known[0] != state:
+            known = made[net] = state, make(net)
+        return known[1]
+
+    return remembered
+
+
+@made_once
+def plain_net(net: Network) -> PlainNet:
+    """Return the matrices of a network, made once."""
+    return PlainNet(net)
 
 
 def _from_sequential(net: nn.Sequential) -> list[PlainLayer]:
