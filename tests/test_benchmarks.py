@@ -52,3 +52,12 @@ def test_certificate_benchmark_ends_with_its_figures(repo):
     assert {"global_over_predict", "local_over_predict"} <= set(figures)
     assert figures["global_over_predict"] < 3  # 1.2 on a quiet machine
     assert figures["local_over_predict"] < 120  # 40 on a quiet machine
+
+
+def test_prediction_benchmark_ends_with_its_figures(repo):
+    figures = last_line(repo, "benchmarks.predict")
+    assert figures["pruned_over_dense_throughput"] > 1
+    assert figures["pruned_over_dense_bytes"] < 0.5
+    for runtime in ("torch", "numpy", "onnx", "scikit-learn_MLP", "random_forest"):
+        assert figures[f"latency_us_{runtime}"] > 0
+        assert figures[f"rows_per_s_{runtime}"] > 0
