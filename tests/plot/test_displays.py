@@ -4,8 +4,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from psilonnet import PSiLONRegressor
+from psilonnet import PSiLONClassifier, PSiLONRegressor
 from psilonnet.plot import (
+    CertifiedRadiusDisplay,
     FeatureSensitivityDisplay,
     RegularizationPathDisplay,
     TrainingCurvesDisplay,
@@ -75,3 +76,25 @@ def test_own_axes_are_used(model):
         TrainingCurvesDisplay.from_estimator(model, axes=axes)
     _, own = plt.subplots()
     assert FeatureSensitivityDisplay.from_estimator(model, ax=own).ax_ is own
+
+
+def test_radius_curve_is_the_share_of_certified_rows():
+    x = np.random.default_rng(0).normal(size=(80, 3))
+    y = x[:, 0] > 0
+    classifier = PSiLONClassifier(**SMALL).fit(x, y)
+    display = CertifiedRadiusDisplay.from_estimator(classifier, x, y)
+    moves, shares = display.axes_.lines[0].get_data()
+    right = classifier.predict(x) == y
+    assert shares[0] == pytest.approx(right.mean())
+    radius = classifier.certify(x)
+    middle = np.median(radius)
+    expected = (right & (radius >= middle)).mean()
+    assert shares[np.searchsorted(moves, middle)] == pytest.approx(expected, abs=0.02)
+    CertifiedRadiusDisplay.from_estimator(classifier, x, name="all rows", axes=display.axes_)
+    assert len(display.axes_.lines) == 2
+    display.figure_.canvas.draw()
+
+
+def test_radius_needs_a_classifier(model):
+    with pytest.raises(ValueError, match=r"need a classifier.*interval"):
+        CertifiedRadiusDisplay.from_estimator(model, None)

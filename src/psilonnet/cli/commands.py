@@ -116,7 +116,7 @@ def certify(
 ) -> None:
     """Prove for each row how far columns can move.
 
-    A classifier tells the radius, in standard deviations, within which the class stays; with
+    A classifier tells the radius, in deviations of the columns, within which the class stays; with
     --delta, whether it stays. A regressor needs --delta and tells the range of its prediction.
 
     Example: psilonnet certify loans.psilon new.csv --delta income=500 --delta city=any

@@ -215,8 +215,9 @@ class PSiLONClassifier(ClassifierMixin, BasePSiLON):  # type: ignore[misc]
         ----------
         X : table
         delta : float, array-like, or dict from column name to amount, optional
-            By how much columns may move: a number in standard deviations of every column of
-            numbers, an array or dict in the columns' own units (days or a timedelta for times).
+            By how much columns may move: a number in deviations of every column of numbers
+            (standard, or robust if scaling is), an array or dict in the columns' own units (days
+            or a timedelta for times).
             "any" lets a category take any level. Columns left out stay as they are.
         method : {"global", "local"}
             "local" looks at the neighbourhood of each row: tighter, and slower.
@@ -224,8 +225,8 @@ class PSiLONClassifier(ClassifierMixin, BasePSiLON):  # type: ignore[misc]
         Returns
         -------
         ndarray of shape (rows,)
-            Without delta: the radius, in standard deviations, within which all numbers together
-            may move and the class stays. With delta: True where the class provably stays.
+            Without delta: the radius, in deviations of each column, within which all numbers
+            together may move and the class stays. With delta: True where the class provably stays.
         """
         certifier = self._certifier(X, method)
         margins, asked = class_margins(certifier.outputs)

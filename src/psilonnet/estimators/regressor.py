@@ -145,8 +145,9 @@ class PSiLONRegressor(RegressorMixin, BasePSiLON):  # type: ignore[misc]
         ----------
         X : table
         delta : float, array-like, or dict from column name to amount
-            By how much columns may move: a number in standard deviations of every column of
-            numbers, an array or dict in the columns' own units (days or a timedelta for times).
+            By how much columns may move: a number in deviations of every column of numbers
+            (standard, or robust if scaling is), an array or dict in the columns' own units (days
+            or a timedelta for times).
             "any" lets a category take any level. Columns left out stay as they are.
         method : {"global", "local"}
             "local" looks at the neighbourhood of each row: tighter, and slower.

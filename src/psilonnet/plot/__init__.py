@@ -3,5 +3,11 @@
 from psilonnet.plot.features import FeatureSensitivityDisplay
 from psilonnet.plot.history import TrainingCurvesDisplay
 from psilonnet.plot.path import RegularizationPathDisplay
+from psilonnet.plot.radius import CertifiedRadiusDisplay
 
-__all__ = ["FeatureSensitivityDisplay", "RegularizationPathDisplay", "TrainingCurvesDisplay"]
+__all__ = [
+    "CertifiedRadiusDisplay",
+    "FeatureSensitivityDisplay",
+    "RegularizationPathDisplay",
+    "TrainingCurvesDisplay",
+]

@@ -110,7 +110,7 @@ def _from_series(name: str, series: nw.Series[Any]) -> Column:
 def _floats(series: nw.Series[Any]) -> Floats:
     values = series.to_numpy()
     if values.dtype.kind in "fiu":  # a missing cell is NaN already
-        return np.asarray(values, dtype=float).copy()
+        return np.array(values, dtype=np.float64)
     missing = series.is_null().to_numpy().astype(bool)
     filled: Floats = np.asarray(series.fill_null(0).cast(nw.Float64).to_numpy(), dtype=float).copy()
     filled[missing] = np.nan
