@@ -13,6 +13,7 @@ from experiments.fashion_study import (
     PAPER_COLUMNS,
     certificate_lines,
     depth_lines,
+    edges,
     pruning_lines,
     scout_lines,
     table_lines,
@@ -137,6 +138,7 @@ def markdown(study: Study) -> str:
     text += ["\n## Bounds\n" + JOINED]
     text += [markdown_table([{c: line[c] for c in ("model", *BOUNDS)} for line in lines])]
     text += ["\n## Validation loss of every strength\n", markdown_table(scout_lines(study))]
+    text += [f"Chosen at the edge of their grids: {', '.join(edges(study)) or 'none'}.\n"]
     for title, section in (
         (CERTIFICATES, certificate_lines(study)),
         (PRUNING, pruning_lines(study)),

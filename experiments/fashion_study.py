@@ -71,6 +71,16 @@ def scout_lines(study: Study) -> list[Line]:
     return lines
 
 
+def edges(study: Study) -> list[str]:
+    """Return the models whose chosen strength is the least or the largest of their grid."""
+    found = []
+    for model, (cell, _) in study.best().items():
+        grid = [own["reg_strength"] for own, _ in study.stage("scout", model)]
+        if cell["reg_strength"] in (min(grid), max(grid)):
+            found.append(model)
+    return found
+
+
 def certificate_lines(study: Study) -> list[Line]:
     """Return certified and attacked accuracies of the fully trained P nets."""
     return [
