@@ -84,10 +84,14 @@ def scout_cells(sizes: Sizes) -> list[Cell]:
 
 
 def full_cells(study: Study, sizes: Sizes) -> list[Cell]:
-    """Return the full trainings of all models whose strengths are all scouted."""
+    """Return the full trainings of all models whose strengths are all scouted, the best first."""
     complete = [m for m in MODELS if len(study.stage("scout", m)) == len(STRENGTHS[m])]
-    chosen = [(m, cell) for m in complete for cell, _ in study.ranked("scout", m)[:FINALISTS]]
-    return [sizes.cell("full", model, cell["reg_strength"]) for model, cell in chosen]
+    return [
+        sizes.cell("full", model, cell["reg_strength"])
+        for rank in range(FINALISTS)
+        for model in complete
+        for cell, _ in study.ranked("scout", model)[rank : rank + 1]
+    ]
 
 
 def depth_cells(study: Study, sizes: Sizes) -> list[Cell]:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import replace
-from statistics import median
-from time import perf_counter
 from typing import TYPE_CHECKING
 
 import torch
@@ -30,6 +28,7 @@ from psilonnet.training import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from torch import Tensor
@@ -41,6 +40,7 @@ if TYPE_CHECKING:
 
 MODELS = ("P", "L1-IB", "L2-IB", "L1-OB", "L2-OB", "S", "Pj")
 CLASSES = 10
+WARMUP = 2  # steps that fill caches and moments before the clock starts
 # App. C.2. The precision of all nets of the study is set here and nowhere else.
 PLAN = Plan(
     steps=20_000,
@@ -84,9 +84,9 @@ def start_run(cell: Cell, parts: Parts, callbacks: list[Callback] | None = None)
 
 def compute(cell: Cell, *, data: str, checkpoints: Path) -> Cell:
     """Train and measure the net of a cell; a net that diverges has only the reason."""
-    if cell["stage"] == "times":
-        return relative_times(cell, image_parts(data))
     parts = image_parts(data)
+    if cell["stage"] == "times":
+        return relative_times(cell, parts)
     checkpoints.mkdir(parents=True, exist_ok=True)
     path = checkpoints / f"{cell_key(cell)}.safetensors"
     run = start_run(cell, parts, [Checkpoints(path, every=1000)])
@@ -183,7 +183,7 @@ def _depth(cell: Cell, run: Run, parts: Parts) -> Cell:
     def penalty() -> None:
         path_norm_penalty(again.net).sum().backward()
 
-    seconds = interleaved({"step": again.take_step, "penalty": penalty}, rounds=5, warmup=1)
+    seconds = timed({"step": again.take_step, "penalty": penalty}, rounds=7)
     return {f"{name}_milliseconds": 1e3 * value for name, value in seconds.items()}
 
 
@@ -193,16 +193,19 @@ EXTRAS = {"scout": _no_extra, "full": _certified, "pruned": _pruned, "depth": _d
 def relative_times(cell: Cell, parts: Parts) -> Cell:
     """Return the time of a step of each model relative to P, steps of all taken in turn."""
     runs = {model: start_run({**cell, "model": model}, parts) for model in MODELS}
-    times: dict[str, list[float]] = {model: [] for model in MODELS}
-    torch.set_float32_matmul_precision(PLAN.matmul_precision)
-    for step in range(cell["steps"]):
-        for model, run in runs.items():
-            begin = perf_counter()
-            run.take_step()
-            if step >= min(2, cell["steps"] - 1):  # the first steps fill caches and moments
-                times[model].append(perf_counter() - begin)
-    seconds = {model: median(own) for model, own in times.items()}
+    steps = {model: run.take_step for model, run in runs.items()}
+    seconds = timed(steps, rounds=cell["steps"] - WARMUP)
     return {
         "milliseconds": {model: 1e3 * value for model, value in seconds.items()},
         "relative_time": {model: value / seconds["P"] for model, value in seconds.items()},
     }
+
+
+def timed(cases: dict[str, Callable[[], None]], *, rounds: int) -> dict[str, float]:
+    """Return the median seconds of each case, in the precision of the study."""
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision(PLAN.matmul_precision)
+    try:
+        return interleaved(cases, rounds=rounds, warmup=WARMUP)
+    finally:
+        torch.set_float32_matmul_precision(before)
