@@ -20,6 +20,7 @@ def attack(
     radius: Tensor,
     combinations: Tensor,
     *,
+    signs: tuple[float, ...] = (1.0, -1.0),
     steps: int = 20,
     restarts: int = 3,
     seed: int = 0,
@@ -32,13 +33,15 @@ def attack(
         Maps (rows, in) to (rows, out) in float64.
     x, radius : Tensor of shape (rows, in)
     combinations : Tensor of shape (rows, count, out)
+    signs : tuple of float
+        Up and down by default; ``(1.0,)`` counts moves up only.
     steps, restarts, seed : int
     """
     generator = torch.Generator().manual_seed(seed)
     base = torch.einsum("rco,ro->rc", combinations, net(x)).detach()
     found = torch.zeros_like(base)
     for k in range(combinations.shape[1]):
-        for sign in (1.0, -1.0):
+        for sign in signs:
             for restart in range(restarts):
                 start = torch.rand(x.shape, generator=generator, dtype=x.dtype) * 2 - 1
                 # Corners are where piecewise linear functions end up.

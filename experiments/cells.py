@@ -17,14 +17,13 @@ if TYPE_CHECKING:
     from psilonnet.scale import Results
 
 Cell = dict[str, Any]
+TABLES = "folder with datasets.json, or 'openml' for the network"
 
 
-def experiment_arguments(description: str) -> argparse.Namespace:
-    """Parse the arguments that all experiments share."""
+def experiment_arguments(description: str, data: str = TABLES) -> argparse.Namespace:
+    """Parse the arguments that all experiments share; ``data`` says what ``--data`` may be."""
     parser = argparse.ArgumentParser(description=description)
-    parser.add_argument(
-        "--data", required=True, help="folder with datasets.json, or 'openml' for the network"
-    )
+    parser.add_argument("--data", required=True, help=data)
     parser.add_argument("--cells", type=Path, default=Path("experiments/results/cells"))
     parser.add_argument("--results", type=Path, default=Path("experiments/results"))
     parser.add_argument("--only", nargs="*", help="compute cells with these values; no tables")
