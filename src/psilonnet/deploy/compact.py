@@ -23,8 +23,8 @@ class CompactNet:
 
     Parameters
     ----------
-    net : Network
-        Without a member axis.
+    net : Network or PlainNet
+        Without a member axis, or of one member.
 
     Attributes
     ----------
@@ -46,8 +46,8 @@ class CompactNet:
     True
     """
 
-    def __init__(self, net: Network) -> None:
-        layers = PlainNet(net).layers
+    def __init__(self, net: Network | PlainNet) -> None:
+        layers = (net if isinstance(net, PlainNet) else PlainNet(net)).layers
         if len(layers[0].weight) != 1:
             raise ValueError(
                 "Only a network without member axes can be compacted. "
