@@ -47,6 +47,7 @@ PAGES = [
     "docs/certificates.md",
     "docs/getting_started.md",
     "docs/index.md",
+    "docs/onnx.md",
     "docs/own_loop.md",
     "docs/pieces.md",
     "docs/training.md",
