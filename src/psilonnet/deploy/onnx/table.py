@@ -96,7 +96,7 @@ class TableGraph:
         numbers = graph.side_by_side([self._level_numbers(n, c) for n, c in columns])
         widths = [code.width for _, code in columns]
         source = graph.constant(np.repeat(np.arange(len(columns)), widths))
-        wanted = graph.constant(np.concatenate([np.arange(width) for width in widths]))
+        wanted = graph.constant(np.concatenate([np.arange(w, dtype=np.int64) for w in widths]))
         hits = graph.add("Equal", graph.add("Gather", numbers, source, axis=1), wanted)
         places = [range(self.first[n], self.first[n] + c.width) for n, c in columns]
         self._keep(hits, [place for own in places for place in own])
