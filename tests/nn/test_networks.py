@@ -10,6 +10,7 @@ from psilonnet.nn import (
     VARIANTS,
     CReLUBlock,
     CReLULinear,
+    PlainNet,
     PSiLONNet,
     PSiLONResNet,
     fold,
@@ -175,6 +176,7 @@ def test_fold_keeps_the_outputs(kind, depth, pieces, generator):
     net = make_random_net(kind, depth, generator, pieces)
     x = torch.randn(100, 6, generator=generator, dtype=torch.float64)
     assert relative_error(fold(net), net, x) < 1e-12
+    assert relative_error(fold(PlainNet(net)), net, x) < 1e-12
     net = net.float()
     folded = fold(net)
     assert relative_error(folded, net, x.float()) < 1e-5
@@ -193,6 +195,8 @@ def test_fold_keeps_a_pruned_net_and_a_net_without_biases(generator):
 def test_fold_refuses_members():
     with pytest.raises(ValueError, match=r"Got members \(3,\)"):
         fold(PSiLONNet(6, 3, width=8, depth=2, members=(3,)))
+    with pytest.raises(ValueError, match=r"Got members \(3,\)"):
+        fold(PlainNet(PSiLONNet(6, 3, width=8, depth=2, members=(3,))))
 
 
 @pytest.mark.parametrize("bound", ["original", "improved", "merged"])

@@ -50,7 +50,7 @@ def _live_pieces(net: PlainNet, member: int, x: Tensor, radius: Tensor) -> list[
     masks: list[Tensor | None] = []
     for layer in net.layers:
         ends = torch.stack((low, high)).unsqueeze(1)  # (2, 1, rows, in)
-        single = _member(layer, member)
+        single = layer.member(member)
         bottom, top = (single.pieces(end).squeeze(0) for end in ends)  # (rows, pieces, in)
         masks.append(None if layer.split == "none" else top > bottom)
         low, high = _interval(single, bottom, top)
@@ -67,12 +67,6 @@ def _interval(layer: PlainLayer, bottom: Tensor, top: Tensor) -> tuple[Tensor, T
     spread = (1 + g) * (half @ size.mT)
     spread = spread + g * (middle.abs() @ size.mT + layer.bias[0].abs())
     return center - spread, center + spread
-
-
-def _member(layer: PlainLayer, member: int) -> PlainLayer:
-    cut = slice(member, member + 1)
-    edges = None if layer.edges is None else layer.edges[cut]
-    return type(layer)(layer.weight[cut], layer.bias[cut], layer.split, edges)
 
 
 def _masked_product(

@@ -23,7 +23,7 @@ class CompactNet:
 
     Parameters
     ----------
-    net : Network
+    net : Network or PlainNet
     member : int, default=0
         Which one, if the network has a member axis.
 
@@ -47,8 +47,9 @@ class CompactNet:
     True
     """
 
-    def __init__(self, net: Network, member: int = 0) -> None:
-        layers = [_member(layer, member) for layer in plain_net(net).layers]
+    def __init__(self, net: Network | PlainNet, member: int = 0) -> None:
+        whole = net if isinstance(net, PlainNet) else plain_net(net)
+        layers = whole.member(member).layers
         self.inputs = torch.arange(layers[0].weight.shape[-1])
         before = None
         while before != self._sizes(layers):
@@ -79,12 +80,6 @@ class CompactNet:
 def compact_nets(net: Network) -> list[CompactNet]:
     """Return the live part of each member of a network, made once."""
     return [CompactNet(net, m) for m in range(len(plain_net(net).layers[0].weight))]
-
-
-def _member(layer: PlainLayer, member: int) -> PlainLayer:
-    own = slice(member, member + 1)
-    edges = None if layer.edges is None else layer.edges[own]
-    return replace(layer, weight=layer.weight[own], bias=layer.bias[own], edges=edges)
 
 
 def _keep_inputs(layer: PlainLayer, keep: Tensor) -> PlainLayer:

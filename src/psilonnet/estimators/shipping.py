@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 from sklearn.utils.validation import check_is_fitted
 
 import psilonnet
 from psilonnet.certify import input_moves
-from psilonnet.deploy import write_numpy_export
+from psilonnet.deploy import Outcome, write_numpy_export, write_onnx, write_onnx_core
 from psilonnet.estimators.saving import save_model, target_to_dict
 from psilonnet.estimators.targets import ClassTarget
 from psilonnet.nn import plain_net
@@ -52,6 +53,38 @@ class Shipping:
         }
         moves = input_moves(plain_net(self.net_), _asked(self.target_))
         write_numpy_export(folder, manifest, self.net_, moves)
+
+    def export_onnx(self: Any, path: str | os.PathLike[str], *, core_only: bool = False) -> None:
+        """Write the fitted model as an ONNX file, for any runtime that reads it.
+
+        The file has one input of shape (rows, 1) per column: float64 for numbers (NaN if missing)
+        and for times (days since 1970), words for all else ("" if missing; booleans are "True"
+        and "False"). A classifier's outputs are ``label`` and ``probabilities``, a regressor's
+        output is ``prediction``. Needs the extra ``onnx``.
+
+        Parameters
+        ----------
+        path : path
+        core_only : bool, default=False
+            Write the network alone, for verifiers: from the encoded columns ``x`` to its
+            ``outputs``, before temperature and scale, by Gemm, Relu and Add only.
+
+        See Also
+        --------
+        psilonnet.deploy.onnx_inputs : a table as the inputs of a session.
+        """
+        check_is_fitted(self)
+        if core_only:
+            write_onnx_core(path, self.net_, self.encoder_.labels)
+            return
+        target = self.target_
+        outcome = Outcome(
+            scale=np.asarray(target.scale),
+            center=getattr(target, "center", None),
+            classes=getattr(target, "classes", None),
+            flat=getattr(self, "_one_target", False),
+        )
+        write_onnx(path, self.net_, self.encoder_, outcome)
 
 
 def _asked(target: Any) -> Tensor:

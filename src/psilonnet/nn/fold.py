@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from psilonnet.nn.crelu import CReLULinear
-from psilonnet.nn.pieces import KnotLinear, ReLULinear
+from psilonnet.nn.plain import PlainNet
 
 if TYPE_CHECKING:
-    from psilonnet.nn.linear import NormalizedLinear
     from psilonnet.nn.network import Network
+    from psilonnet.nn.plain import PlainLayer
 
 
 class _Affine(NamedTuple):
@@ -29,7 +28,7 @@ class _Affine(NamedTuple):
 
 
 @torch.no_grad()
-def fold(net: Network) -> nn.Sequential:
+def fold(net: Network | PlainNet) -> nn.Sequential:
     """Return a plain net of ``nn.Linear`` and ``nn.ReLU`` modules with the same outputs.
 
     CReLU becomes two ReLUs of opposite sign, knots become differences of ReLUs, and skips are
@@ -38,12 +37,13 @@ def fold(net: Network) -> nn.Sequential:
 
     Parameters
     ----------
-    net : Network
-        Without member axes.
+    net : Network or PlainNet
+        Without member axes, or a PlainNet of one member.
 
     Returns
     -------
     nn.Sequential
+        Of the type of the network's weights.
 
     Examples
     --------
@@ -55,43 +55,51 @@ def fold(net: Network) -> nn.Sequential:
       (2): Linear(in_features=8, out_features=1, bias=True)
     )
     """
-    first = net.layers[0]
-    if first.direction.dim() != 3:
-        members = tuple(first.direction.shape[:-3])
+    layers = _layers_of_one(net)
+    modules: list[nn.Module] = []
+    n_in = layers[0].weight.shape[-1]
+    pending = _Affine(torch.eye(n_in, dtype=torch.float64), torch.zeros(n_in, dtype=torch.float64))
+    for layer in layers:
+        asks, makes = _fold_layer(layer)
+        if asks is not None:
+            modules += [_linear(asks.after(pending)), nn.ReLU()]
+            pending = makes
+        else:
+            pending = makes.after(pending)
+    folded = nn.Sequential(*modules, _linear(pending))
+    return folded if isinstance(net, PlainNet) else folded.to(net.layers[0].direction.dtype)
+
+
+def _layers_of_one(net: Network | PlainNet) -> list[PlainLayer]:
+    """Return the layers as matrices in float64, with a member axis of length one."""
+    if isinstance(net, PlainNet):
+        layers, members = net.layers, tuple(net.layers[0].weight.shape[:1])
+        folds = members == (1,)
+    else:
+        members = tuple(net.layers[0].direction.shape[:-3])
+        folds = members == ()
+        layers = PlainNet(net).layers if folds else []
+    if not folds:
         raise ValueError(
             f"Only a network without member axes can be folded. Got members {members}: "
             "take one member out first."
         )
-    modules: list[nn.Module] = []
-    n_in = first.direction.shape[-1]
-    pending = _Affine(torch.eye(n_in, dtype=torch.float64), torch.zeros(n_in, dtype=torch.float64))
-    for layer in net.layers:
-        asks, makes = _fold_layer(layer)
-        if asks is not None:
-            modules += [_linear(asks.after(pending), like=layer), nn.ReLU()]
-            pending = makes
-        else:
-            pending = makes.after(pending)
-    return nn.Sequential(*modules, _linear(pending, like=net.layers[-1]))
+    return layers
 
 
-def _fold_layer(layer: NormalizedLinear) -> tuple[_Affine | None, _Affine]:
+def _fold_layer(layer: PlainLayer) -> tuple[_Affine | None, _Affine]:
     """Return what a layer asks for (None: its input as it is) and what it makes of it."""
-    w = layer.weight.double()  # (out, pieces, in)
-    n_out, _, n_in = w.shape
-    bias = w.new_zeros(n_out) if layer.bias is None else layer.bias.double()
+    w, bias = layer.weight[0], layer.bias[0]  # (out, pieces, in), (out,)
+    n_in = w.shape[-1]
     eye = torch.eye(n_in, dtype=w.dtype)
-    zero = w.new_zeros(n_in)
-    if isinstance(layer, ReLULinear):
-        return _Affine(eye, zero), _Affine(w[:, 0], bias)
-    if isinstance(layer, CReLULinear):
-        positive, negative = (w + eye.unsqueeze(1) if layer.residual else w).unbind(1)
+    if layer.split == "relu":
+        return _Affine(eye, w.new_zeros(n_in)), _Affine(w[:, 0], bias)
+    if layer.split == "crelu":
         both = torch.cat((eye, -eye))  # min(z, 0) = -relu(-z)
-        return _Affine(both, w.new_zeros(2 * n_in)), _Affine(
-            torch.cat((positive, -negative), 1), bias
-        )
-    if isinstance(layer, KnotLinear):
-        return _fold_knots(w, bias, layer.edges.double())
+        made = torch.cat((w[:, 0], -w[:, 1]), dim=1)
+        return _Affine(both, w.new_zeros(2 * n_in)), _Affine(made, bias)
+    if layer.edges is not None:
+        return _fold_knots(w, bias, layer.edges[0])
     return None, _Affine(w[:, 0], bias)
 
 
@@ -109,10 +117,10 @@ def _fold_knots(w: Tensor, bias: Tensor, edges: Tensor) -> tuple[_Affine, _Affin
     return asks, makes
 
 
-def _linear(affine: _Affine, like: NormalizedLinear) -> nn.Linear:
+def _linear(affine: _Affine) -> nn.Linear:
     n_out, n_in = affine.weight.shape
-    linear = nn.Linear(n_in, n_out, device="meta").to_empty(device="cpu")
-    linear = linear.to(like.direction.dtype)
+    linear = nn.Linear(n_in, n_out, device="meta", dtype=affine.weight.dtype)
+    linear = linear.to_empty(device="cpu")
     linear.weight.copy_(affine.weight)
     linear.bias.copy_(affine.bias)
     return linear

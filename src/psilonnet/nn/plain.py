@@ -59,6 +59,12 @@ class PlainLayer:
             edges = None if edges is None else edges.unsqueeze(0)
         return cls(weight, bias, split, edges)
 
+    def member(self, number: int) -> PlainLayer:
+        """Return the layer of one member, with a member axis of length one."""
+        own = slice(number, number + 1)
+        edges = None if self.edges is None else self.edges[own]
+        return PlainLayer(self.weight[own], self.bias[own], self.split, edges)
+
     def pieces(self, h: Tensor) -> Tensor:
         """Map (members, rows, in) to (members, rows, pieces, in)."""
         if self.split == "relu":
@@ -103,6 +109,10 @@ class PlainNet:
         net = cls.__new__(cls)
         net.layers = layers
         return net
+
+    def member(self, number: int) -> PlainNet:
+        """Return the chain of one member, with a member axis of length one."""
+        return PlainNet.of_layers([layer.member(number) for layer in self.layers])
 
     @torch.no_grad()
     def __call__(self, x: Tensor) -> Tensor:

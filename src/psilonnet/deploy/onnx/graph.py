@@ -1,0 +1,73 @@
+"""A small writer of ONNX graphs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from psilonnet._extras import require
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+DOMAINS = {"LabelEncoder": "ai.onnx.ml"}  # all other operators are in the default domain
+
+
+class GraphWriter:
+    """Nodes and constants, with names that no column of the table has.
+
+    Parameters
+    ----------
+    taken : names of the graph's inputs
+    """
+
+    def __init__(self, taken: Iterable[str]) -> None:
+        self.onnx = require("onnx", "onnx")
+        self.nodes: list[Any] = []
+        self.constants: list[Any] = []
+        self.prefix = "psilonnet."
+        while any(name.startswith(self.prefix) for name in taken):
+            self.prefix += "."
+
+    def _fresh(self, word: str) -> str:
+        return f"{self.prefix}{word}.{len(self.nodes) + len(self.constants)}"
+
+    def add(self, operator: str, *inputs: str, name: str | None = None, **attributes: Any) -> str:
+        """Apply an operator to named values, and return the name of the result."""
+        result = self._fresh(operator) if name is None else name
+        domain = DOMAINS.get(operator, "")
+        node = self.onnx.helper.make_node(
+            operator, list(inputs), [result], self._fresh("node"), domain=domain, **attributes
+        )
+        self.nodes.append(node)
+        return result
+
+    def constant(self, values: Any) -> str:
+        """Return the name of an array of constants."""
+        array = np.asarray(values)
+        array = array.astype(object) if array.dtype.kind == "U" else array
+        name = self._fresh("constant")
+        self.constants.append(self.onnx.numpy_helper.from_array(array, name))
+        return name
+
+    def side_by_side(self, names: Sequence[str]) -> str:
+        """Return tables of the same rows as one table."""
+        return names[0] if len(names) == 1 else self.add("Concat", *names, axis=1)
+
+    def insert(self, graph: Any, source: str) -> str:
+        """Add a graph of one input and one output, and return the name of its output."""
+        own = {graph.input[0].name: source}
+
+        def renamed(name: str) -> str:
+            return own.get(name, f"{self.prefix}net.{name}")
+
+        for tensor in graph.initializer:
+            tensor.name = renamed(tensor.name)
+        for node in graph.node:
+            node.name = renamed(node.name)
+            node.input[:] = [renamed(name) for name in node.input]
+            node.output[:] = [renamed(name) for name in node.output]
+        self.constants += graph.initializer
+        self.nodes += graph.node
+        return renamed(graph.output[0].name)

@@ -1,0 +1,287 @@
+"""ONNX files in the real runtime: what they give is what predict gives, up to float32."""
+
+import json
+import os
+import sys
+import warnings
+
+import numpy as np
+import onnx
+import onnxruntime
+import pandas as pd
+import polars as pl
+import pytest
+import torch
+
+from psilonnet import PSiLONClassifier, PSiLONRegressor
+from psilonnet.deploy import onnx_inputs
+from psilonnet.deploy.onnx.outcome import plain_labels
+from psilonnet.nn import PlainNet
+from psilonnet.tables import read_columns
+
+SMALL = {"width": 16, "depth": 2, "max_steps": 40, "learning_rate": 1e-2, "random_state": 0}
+QUICK = {**SMALL, "reg_strength": 1e-3}
+TOLERANCE = 1e-5
+# A few tables in every run, of all kinds; before a release all of them.
+TABLES = os.environ.get("PSILONNET_ONNX_TABLES", "brazilian_houses,compas_two_years,road_safety")
+
+
+def messy(n=150, seed=0):
+    """Return a frame with all kinds of columns, and what depends on it."""
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame(
+        {
+            "age in years (€)": rng.normal(40, 12, n),
+            "city": rng.choice(["Rome", "Oslo", "Lima"], n),
+            "member": rng.random(n) > 0.5,
+            "joined": pd.Timestamp("2020-01-01")
+            + pd.to_timedelta(rng.integers(0, 8e7, n), "s"),
+            "grade": pd.Categorical(rng.choice([1, 2, 3, 4], n)),
+            "number": 1e9 + rng.integers(0, 1000, n),
+            "same": 1.0,
+            "word": "w",
+        }
+    )  # fmt: skip
+    score = (frame["age in years (€)"] - 40) / 12 + (frame.city == "Oslo") + frame.member
+    score = score.to_numpy() + (frame.number.to_numpy() - 1e9) / 500
+    frame.loc[::17, "age in years (€)"] = np.nan
+    frame.loc[::19, "city"] = None
+    frame.loc[3, "city"] = "Rare"
+    frame.loc[::23, "joined"] = pd.NaT
+    return frame, score
+
+
+def later(n=80):
+    """Return rows with cells that training has not seen."""
+    frame, _ = messy(n, seed=1)
+    frame["member"] = frame.member.astype(object)
+    frame.loc[::5, "member"] = None
+    frame["grade"] = frame.grade.cat.add_categories([9])
+    frame.loc[::7, "grade"] = 9
+    frame.loc[::11, "grade"] = None
+    frame.loc[::13, "city"] = "unseen"
+    frame.loc[::9, "number"] = np.nan
+    frame.loc[::8, "same"] = 3.0
+    return frame
+
+
+def session_of(model, path, **options):
+    model.export_onnx(path, **options)
+    return onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+
+
+def deviation(model, rows, session):
+    """Return the largest relative deviation, and check the labels wherever they are clear."""
+    inputs = onnx_inputs(rows, session)
+    if isinstance(model, PSiLONRegressor):
+        (found,) = session.run(["prediction"], inputs)
+        expected = model.predict(rows)
+        # A prediction near zero is as exact as the unit in which the target is learned.
+        size, unit = np.maximum(np.abs(expected), model.target_.scale), model.target_.scale.max()
+    else:
+        label, found = session.run(["label", "probabilities"], inputs)
+        expected = model.predict_proba(rows)
+        size, unit = np.maximum(expected, 1e-30), 1.0
+        top = np.sort(expected, axis=1)
+        clear = top[:, -1] - top[:, -2] > TOLERANCE
+        np.testing.assert_array_equal(label[clear], model.predict(rows)[clear])
+        assert label.shape == (len(expected),)
+    assert found.shape == expected.shape
+    assert found.dtype == np.float64
+    # Equality of models that say the same everywhere would prove nothing.
+    assert len(rows) < 10 or np.ptp(expected, axis=0).max() > 0.05 * unit
+    return float((np.abs(found - expected) / size).max())
+
+
+CLASSIFIERS = {
+    "plain": {},
+    "crelu": {"architecture": "crelu"},
+    "resnet of knots": {"architecture": "resnet", "knots": 5},
+    "robust ensemble": {"scaling": "robust", "n_members": 3, "knots": 3},
+    "calibrated": {"calibrate": True, "validation": 3},
+    "pruned": {"prune": True, "max_steps": 60},
+}
+REGRESSORS = {
+    "one target": {},
+    "targets": {"architecture": "resnet", "prune": True, "max_steps": 60},
+    "column of a target": {"n_members": 3, "architecture": "crelu", "prune": True},
+}
+
+
+@pytest.mark.parametrize("name", CLASSIFIERS)
+def test_classes_and_probabilities_are_those_of_the_model(name, tmp_path):
+    frame, score = messy()
+    many = name in ("plain", "resnet of knots")
+    labels = np.digitize(score, np.linspace(-1, 4, 6)) if many else np.where(score > 1, "y", "n")
+    model = PSiLONClassifier(**{**QUICK, **CLASSIFIERS[name]}).fit(frame, labels)
+    session = session_of(model, tmp_path / "model.onnx")
+    assert deviation(model, frame, session) < TOLERANCE
+    assert deviation(model, later(), session) < TOLERANCE
+    for rows in (1, 2, 7):
+        assert deviation(model, later()[:rows], session) < TOLERANCE
+
+
+@pytest.mark.parametrize("name", REGRESSORS)
+def test_predictions_are_those_of_the_model(name, tmp_path):
+    frame, score = messy()
+    y = {
+        "one target": 1e6 + score,
+        "targets": np.stack([score, -100 * score, score**2], axis=1),
+        "column of a target": score[:, None],
+    }[name]
+    model = PSiLONRegressor(**{**QUICK, **REGRESSORS[name]}).fit(frame, y)
+    session = session_of(model, tmp_path / "model.onnx")
+    assert deviation(model, frame, session) < TOLERANCE
+    assert deviation(model, later(), session) < TOLERANCE
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    frame, score = messy()
+    return PSiLONRegressor(**QUICK, n_members=2, knots=3, architecture="crelu").fit(frame, score)
+
+
+@pytest.fixture(scope="module")
+def exported(fitted, tmp_path_factory):
+    path = tmp_path_factory.mktemp("onnx") / "model.onnx"
+    return path, session_of(fitted, path)
+
+
+def test_core_has_only_what_verifiers_know(fitted, tmp_path):
+    session = session_of(fitted, tmp_path / "core.onnx", core_only=True)
+    model = onnx.load(tmp_path / "core.onnx")
+    assert {node.op_type for node in model.graph.node} <= {"Gemm", "MatMul", "Add", "Relu"}
+    assert [(i.name, i.shape, i.type) for i in session.get_inputs()] == [
+        ("x", ["rows", fitted.encoder_.width], "tensor(float)")
+    ]
+    (columns,) = [p.value for p in model.metadata_props if p.key == "columns"]
+    assert json.loads(columns) == fitted.encoder_.labels
+    encoded = fitted.encoder_.encode(read_columns(later()))
+    (found,) = session.run(["outputs"], {"x": encoded.astype(np.float32)})
+    expected = PlainNet(fitted.net_)(torch.from_numpy(encoded)).mean(dim=0).numpy()
+    np.testing.assert_allclose(found, expected, rtol=TOLERANCE, atol=TOLERANCE)
+
+
+def test_file_has_named_inputs_and_says_nothing_of_its_origin(exported):
+    path, session = exported
+    assert {i.name: i.type for i in session.get_inputs()} == {
+        "age in years (€)": "tensor(double)",
+        "city": "tensor(string)",
+        "member": "tensor(string)",
+        "joined": "tensor(double)",
+        "grade": "tensor(string)",
+        "number": "tensor(double)",
+        "same": "tensor(double)",
+        "word": "tensor(string)",
+    }
+    assert all(i.shape == ["rows", 1] for i in session.get_inputs())
+    content = path.read_bytes()
+    assert not any(word in content for word in (b".py", b"site-packages", b"torch", b"/home"))
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_pruned_file_is_small(tmp_path):
+    x = np.random.default_rng(0).normal(size=(200, 6))
+    settings = {**QUICK, "width": 64, "max_steps": 150}
+    model = PSiLONRegressor(**settings, prune=True).fit(x, x[:, 0])
+    path = tmp_path / "model.onnx"
+    assert deviation(model, x, session_of(model, path)) < TOLERANCE
+    dense = sum(4 * weight.numel() for weight in model.net_.weights())
+    assert path.stat().st_size < 0.5 * dense
+
+
+def test_array_has_numbered_inputs(tmp_path):
+    x = np.random.default_rng(0).normal(size=(60, 3))
+    model = PSiLONClassifier(**QUICK, calibrate=False).fit(x, x[:, 0] > 0)
+    session = session_of(model, tmp_path / "model.onnx")
+    assert [i.name for i in session.get_inputs()] == ["x0", "x1", "x2"]
+    assert deviation(model, x, session) < TOLERANCE
+    huge = np.array([[1e300, -1e300, 0.0], [1e12, 1.0, np.nan]])
+    with pytest.warns(match="outside the range"):
+        assert deviation(model, huge, session) < TOLERANCE
+
+
+def test_names_of_columns_may_be_those_of_outputs(tmp_path):
+    rng = np.random.default_rng(0)
+    frame = pl.DataFrame({"label": rng.normal(size=50), "psilonnet.Cast.1": ["a", "b"] * 25})
+    frame = frame.with_columns(x=pl.Series(["", "a", "b", "b", ""] * 10))
+    model = PSiLONClassifier(**QUICK).fit(frame, frame["label"].to_numpy() > 0)
+    session = session_of(model, tmp_path / "model.onnx")
+    assert [o.name for o in session.get_outputs()] == ["label_", "probabilities"]
+    label, found = session.run(None, onnx_inputs(frame, session))
+    np.testing.assert_allclose(found, model.predict_proba(frame), rtol=TOLERANCE)
+    np.testing.assert_array_equal(label, model.predict(frame))
+
+
+@pytest.mark.parametrize(
+    ("labels", "kind"),
+    [
+        (np.array([False, True]), "b"),
+        (np.array([3, 5], dtype=np.uint8), "i"),
+        (np.array([0.0, 1.0]), "f"),
+        (np.array(["a", "bc"]), "O"),
+        (np.array(["a", "bc"], dtype=object), "O"),
+        (np.array([2, 7], dtype=object), "i"),
+    ],
+)
+def test_labels_keep_their_type(labels, kind):
+    plain = plain_labels(labels)
+    assert plain.dtype.kind == kind
+    assert plain.tolist() == labels.tolist()
+
+
+def test_what_cannot_be_written_is_refused(tmp_path):
+    with pytest.raises(ValueError, match=r"labels.*Got int, str, such as 'a'"):
+        plain_labels(np.array([1, "a"], dtype=object))
+    with pytest.raises(ValueError, match=r"64 bits.*Got int"):
+        plain_labels(np.array([1, 2**64 - 1], dtype=np.uint64))
+    y = np.arange(40.0)
+    frame = pd.DataFrame({"a": ["", "b", "c", None] * 10})
+    with pytest.raises(ValueError, match=r"'a' has missing cells and empty words"):
+        PSiLONRegressor(**QUICK).fit(frame, y).export_onnx(tmp_path / "model.onnx")
+    with pytest.raises(ValueError, match=r"column 0 is ''"):
+        PSiLONRegressor(**QUICK).fit(pd.DataFrame({"": y}), y).export_onnx(tmp_path / "model.onnx")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_table_that_does_not_fit_is_refused(exported):
+    session, frame = exported[1], later()
+    with pytest.raises(ValueError, match=r"'city' is missing among"):
+        onnx_inputs(frame.drop(columns="city"), session)
+    with pytest.raises(ValueError, match=r"'city'.*takes tensor\(string\).*holds numbers"):
+        onnx_inputs(frame.assign(city=1.0), session)
+    empty = onnx_inputs(frame.assign(city=None), session)["city"]
+    assert set(empty[:, 0]) == {""}
+
+
+def test_missing_package_is_asked_for_by_name(fitted, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    with pytest.raises(ModuleNotFoundError, match=r"pip install 'psilonnet\[onnx\]'"):
+        fitted.export_onnx(tmp_path / "model.onnx")
+
+
+def test_export_is_silent(fitted, tmp_path, capfd, caplog):
+    fitted.export_onnx(tmp_path / "model.onnx")
+    assert capfd.readouterr() == ("", "")
+    assert not [record for record in caplog.records if record.levelname != "DEBUG"]
+
+
+def test_real_tables(data_dir, tmp_path):
+    listed = json.loads((data_dir / "datasets.json").read_text())
+    names = TABLES.split(",")
+    chosen = [t for t in listed if not t["extra"] and (TABLES == "all" or t["name"] in names)]
+    worst = {}
+    for table in chosen:
+        frame = pd.read_parquet(data_dir / table["file"]).sample(800, random_state=0)
+        x, y = frame.iloc[:, :-1], frame.iloc[:, -1].to_numpy()
+        kind = PSiLONRegressor if table["task"] == "regression" else PSiLONClassifier
+        settings = {"width": 32, "max_steps": 60, "learning_rate": 2e-2, "reg_strength": 1e-4}
+        model = kind(**settings, random_state=0, verbose=False)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about columns of few values, and rows far outside
+            model.fit(x[:300], y[:300])
+            session = session_of(model, tmp_path / "model.onnx")
+            worst[table["name"]] = deviation(model, x[300:], session)
+    print(*(f"{value:.1e} {name}" for name, value in worst.items()), sep="\n")
+    assert len(worst) == (len(names) if TABLES != "all" else 29)
+    assert max(worst.values()) < TOLERANCE
