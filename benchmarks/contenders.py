@@ -18,7 +18,7 @@ def write_ours(model: Any, folder: Path) -> dict[str, Path]:
     files = {"torch": folder / "model.psilon", "numpy": folder / "numpy"}
     model.save(files["torch"])
     model.export_numpy(files["numpy"])
-    if find_spec("onnxruntime") and hasattr(model, "export_onnx"):
+    if find_spec("onnxruntime"):
         files["onnx"] = folder / "model.onnx"
         model.export_onnx(files["onnx"])
     return files
