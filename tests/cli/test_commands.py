@@ -75,6 +75,18 @@ def test_certificates_are_written(folder):
     assert (table["prediction"] < table["high"]).all()
 
 
+def test_exports_are_written(folder):
+    done = run("export", folder / "class.psilon", "--to", "numpy", "--out", folder / "exported")
+    assert "from predictor import Predictor" in done.stdout
+    assert {f.name for f in (folder / "exported").iterdir()} == {
+        "manifest.json",
+        "predictor.py",
+        "weights.npz",
+    }
+    run("export", folder / "number.psilon", "--to", "onnx", "--out", folder / "number.onnx")
+    assert (folder / "number.onnx").stat().st_size > 1000
+
+
 def test_help_teaches_and_loads_no_torch():
     assert "come with a proof" in run("--help").stdout
     code = "import sys, psilonnet.cli.commands; print('torch' in sys.modules)"

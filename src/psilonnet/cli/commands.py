@@ -42,6 +42,13 @@ class Method(str, Enum):
     local = "local"
 
 
+class Format(str, Enum):
+    """What a model is exported to."""
+
+    numpy = "numpy"
+    onnx = "onnx"
+
+
 @app.command()
 def fit(
     data: Data,
@@ -102,6 +109,25 @@ def predict(
         raise ValueError("Only a classifier has probabilities. This model is a regressor.")
     else:
         write_table(pl.DataFrame({"prediction": estimator.predict(table)}), out)
+
+
+@app.command()
+def export(
+    model: Model,
+    out: Annotated[Path, typer.Option(help="A folder for numpy, a file for onnx.")],
+    to: Annotated[Format, typer.Option(help="numpy: a folder that needs NumPy only.")],
+) -> None:
+    """Write a model for machines without psilonnet.
+
+    Example: psilonnet export houses.psilon --to numpy --out houses_numpy
+    """
+    estimator = psilonnet.load(model)
+    if to == Format.numpy:
+        estimator.export_numpy(out)
+        print(f"Written to {out}: read it there with 'from predictor import Predictor'.")
+    else:
+        estimator.export_onnx(out)
+        print(f"Written to {out}: ONNX Runtime and others read it.")
 
 
 @app.command()
