@@ -29,7 +29,7 @@ def fit_scikit_learn(kind: str, task: str, x: Any, y: Any) -> Any:
     classes = task == "classification"
     if kind == "scikit-learn MLP":
         net = MLPClassifier if classes else MLPRegressor
-        size = {"hidden_layer_sizes": (256, 256, 256), "early_stopping": True}
+        size = {"hidden_layer_sizes": (500, 500, 500), "early_stopping": True}
         return make_pipeline(StandardScaler(), net(**size, random_state=0)).fit(x, y)
     forest = RandomForestClassifier if classes else RandomForestRegressor
     return forest(300, n_jobs=1, random_state=0).fit(x, y)

@@ -35,6 +35,7 @@ COLUMNS = (
     "test_loss",
 )  # fmt: skip
 BLOCK = 100_000  # rows of one call
+WIDTH = 500  # the paper's architecture: three hidden layers of 500
 
 
 @dataclass(frozen=True)
@@ -80,7 +81,12 @@ def tasks(data: str | None) -> Iterator[Task]:
 def fit_ours(task: Task, size: Size) -> dict[str, Any]:
     """Return our model as it comes, and pruned at the strength that was chosen."""
     kind = PSiLONRegressor if task.kind == "regression" else PSiLONClassifier
-    settings = {"max_steps": size.steps, "random_state": 0, "verbose": False}
+    settings = {
+        "width": WIDTH,
+        "max_steps": size.steps,
+        "random_state": 0,
+        "verbose": False,
+    }
     dense = kind(**settings).fit(*task.train)
     pruned = kind(**settings, reg_strength=dense.reg_strength_, prune=True).fit(*task.train)
     return {"": dense, " pruned": pruned}
