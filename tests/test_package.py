@@ -49,6 +49,7 @@ PAGES = [
     "docs/index.md",
     "docs/own_loop.md",
     "docs/pieces.md",
+    "docs/report.md",
     "docs/training.md",
 ]
 
