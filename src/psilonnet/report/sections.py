@@ -14,7 +14,7 @@ from psilonnet.report.facts import (
     is_classifier,
     score_name,
 )
-from psilonnet.report.html import Html, definitions, number, table, tag
+from psilonnet.report.html import Html, definitions, joined, number, table, tag
 from psilonnet.report.pictures import curves_picture, features_picture, path_picture
 
 if TYPE_CHECKING:
@@ -108,9 +108,10 @@ def _about_held_out(model: Any) -> str:
             "This fit held nothing out, so it has no score of its own: give the report rows that "
             "the model has not seen."
         )
+    pruned = " and not pruned yet" if model.prune else ""
     return (
-        "The held-out score is that of networks that were not trained on these rows. But the "
-        "strength of the regularisation was chosen on them, so it is slightly optimistic."
+        f"The held-out score is that of networks that were not trained on these rows{pruned}. But "
+        "the strength of the regularisation was chosen on them, so it is slightly optimistic."
     )
 
 
@@ -140,15 +141,21 @@ def proof_section(model: Any) -> Html:
 
 
 def _bounds_table(model: Any) -> Html:
-    rows: list[tuple[str, str, str]] = []
+    rows = []
     for k in np.argsort(-model.feature_sensitivity_, kind="stable")[:TOP]:
-        kind, code = model.encoder_.kinds[k], model.encoder_.codes[k]
-        rows.append((name(model, k), UNITS[kind], number(model.feature_sensitivity_raw_[k])))
+        kind = model.encoder_.kinds[k]
+        moves, limits = [UNITS[kind]], [number(model.feature_sensitivity_raw_[k])]
         if kind != "category":
             days = " days" if kind == "time" else ""
-            move = f"{number(code.scale)}{days} (one deviation)"
-            rows.append(("", move, number(model.feature_sensitivity_[k])))
+            moves.append(f"{number(model.encoder_.codes[k].scale)}{days} (one deviation)")
+            limits.append(number(model.feature_sensitivity_[k]))
+        rows.append((name(model, k), lines(moves), lines(limits)))
     return table(("Column", "moves by", "output, at most"), rows, numbers=[2])
+
+
+def lines(words: list[str]) -> Html:
+    """Return lines that stay whole, below each other."""
+    return joined(tag("span", word, class_="line") for word in words)
 
 
 def name(model: Any, k: int) -> Html:
