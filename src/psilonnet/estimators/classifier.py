@@ -209,7 +209,8 @@ class PSiLONClassifier(ClassifierMixin, BasePSiLON):  # type: ignore[misc]
 
     def predict(self, X: Any) -> Array:
         """Return the most probable class of each row."""
-        return np.asarray(self.classes_[self.target_.numbers(self._outputs(X))])
+        logits = self._outputs(X)
+        return np.asarray(self.classes_[self.target_.numbers(logits)])
 
     def certify(self, X: Any, *, delta: Any = None, method: str = "global") -> Array:
         """Prove that the predicted class of a row cannot change when its columns move a little.
