@@ -51,6 +51,7 @@ PAGES = [
     "docs/onnx.md",
     "docs/own_loop.md",
     "docs/pieces.md",
+    "docs/report.md",
     "docs/training.md",
 ]
 

@@ -87,12 +87,23 @@ def test_exports_are_written(folder):
     assert (folder / "number.onnx").stat().st_size > 1000
 
 
+def test_report_is_written(folder):
+    out = folder / "card.html"
+    done = run("report", folder / "class.psilon", "--out", out)
+    assert done.stdout == f"Written to {out}.\n"
+    alone = out.read_text(encoding="utf-8")
+    assert "<h1>class</h1>" in alone
+    rows = ("--data", folder / "data.parquet", "--target", "spent", "--out", out)
+    run("report", folder / "number.psilon", *rows)
+    assert "120 rows given to this report" in out.read_text(encoding="utf-8")
+
+
 def test_help_teaches_and_loads_no_torch():
     assert "come with a proof" in run("--help").stdout
     code = "import sys, psilonnet.cli.commands; print('torch' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"
-    for command in ("fit", "predict", "certify"):
+    for command in ("fit", "predict", "certify", "export", "report"):
         assert f"Example: psilonnet {command}" in " ".join(run(command, "--help").stdout.split())
 
 
@@ -117,6 +128,23 @@ MISTAKES = {
     "probabilities of numbers": (
         ("predict", "{}/number.psilon", "{}/data.csv", "--proba"), "Only a classifier",
     ),
+    "target without data": (
+        ("report", "{}/class.psilon", "--target", "bought", "--out", "m"), "needs --data",
+    ),
+    "no such target": (
+        ("report", "{}/class.psilon", "--data", "{}/data.csv", "--target", "b", "--out", "m"),
+        "has no column 'b'",
+    ),
+    "words for numbers": (
+        ("report", "{}/number.psilon", "--data", "{}/data.csv", "--target", "city", "--out", "m"),
+        "could not convert string to float",
+    ),
+    "numbers for words": (
+        ("report", "{}/class.psilon", "--data", "{}/data.csv", "--target", "spent", "--out", "m"),
+        "Error: ",
+    ),
+    "no folder": (("report", "{}/class.psilon", "--out", "{}/no/card.html"), "No such file"),
+    "a folder": (("report", "{}/class.psilon", "--out", "{}"), "Is a directory"),
 }  # fmt: skip
 
 

@@ -377,6 +377,36 @@ def test_history_has_curves(fitted):
     assert fitted[0].n_iter_ == 60
 
 
+def test_held_out_score_is_that_of_the_given_rows():
+    rng = np.random.default_rng(0)
+    x, new = rng.normal(size=(80, 3)), rng.normal(size=(40, 3))
+    for number in (x[:, 0], x[:, :2]):
+        model = PSiLONRegressor(**QUICK)
+        given = new[:, 0] if number.ndim == 1 else new[:, :2]
+        model.fit(x, number, validation_data=(new, given))  # the net in use never saw these
+        assert model.held_out_score_ == pytest.approx(model.score(new, given), rel=1e-5)
+    for classes in (2, 3):
+        labels, given = (np.digitize(v[:, 0], [-0.3, 0.3][: classes - 1]) for v in (x, new))
+        model = PSiLONClassifier(**QUICK, class_weight="balanced")
+        model.fit(x, labels, validation_data=(new, given))
+        assert model.held_out_score_ == pytest.approx(model.score(new, given))
+
+
+def test_held_out_score_counts_weights_and_needs_held_out_rows():
+    x = np.random.default_rng(0).normal(size=(60, 2))
+    copies = np.repeat([1, 3], 30)
+    chooses = PSiLONRegressor(**SMALL)
+    weighted = clone(chooses).fit(x, x[:, 0], sample_weight=copies)
+    repeated = clone(chooses).fit(np.repeat(x, copies, axis=0), np.repeat(x[:, 0], copies))
+    assert weighted.held_out_score_ is not None
+    assert weighted.held_out_score_ == repeated.held_out_score_
+    assert (weighted.n_rows_, repeated.n_rows_) == (60, 120)
+    assert clone(chooses).fit(x[:10], x[:10, 0]).held_out_score_ is None
+    assert PSiLONRegressor(**QUICK).fit(x, x[:, 0]).held_out_score_ is None  # nothing to choose
+    one = PSiLONRegressor(**QUICK).fit(x, x[:, 0], validation_data=(x[:1], x[:1, 0]))
+    assert one.held_out_score_ is None  # one row has no R^2
+
+
 def test_stopped_fit_leaves_no_half_of_a_model(monkeypatch):
     frame, labels, _ = messy(60)
     model = PSiLONClassifier(**QUICK).fit(frame, labels)

@@ -66,6 +66,8 @@ def test_loaded_model_is_the_same_to_the_last_bit(name, tmp_path):
             assert first.dtype == second.dtype
     assert again.summary() == model.summary()
     assert again.path_ == model.path_
+    assert again.held_out_score_ == model.held_out_score_
+    assert again.n_rows_ == model.n_rows_ == 60
     assert again.feature_names_in_.tolist() == ["a", "b"]
     assert again.fit(frame, np.arange(60) % 2) is again
 
@@ -113,6 +115,8 @@ def test_lies_with_a_right_checksum_are_refused(tmp_path):
         "reg_strength": "much",
         "path": [1, 2],
         "n_iter": 1e99,
+        "n_rows": 0,
+        "held_out_score": 1.5,
         "named": "yes",
     }
     for key, lie in lies.items():

@@ -69,6 +69,12 @@ def test_features_are_sorted_shortened_and_counted(model):
     assert widths == sorted(widths, reverse=True)
 
 
+def test_dollars_in_names_are_no_formulas():
+    display = FeatureSensitivityDisplay(names=["$a^{", "price in $ per $"], sensitivity=np.ones(2))
+    display.plot().figure_.canvas.draw()
+    assert display.ax_.get_yticklabels()[0].get_text() == "$a^{"
+
+
 def test_own_axes_are_used(model):
     figure, axes = plt.subplots(3)
     assert RegularizationPathDisplay.from_estimator(model, axes=axes).figure_ is figure

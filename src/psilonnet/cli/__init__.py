@@ -6,6 +6,8 @@ import sys
 from importlib import import_module
 
 INTERRUPTED = 130  # the exit code of a command that was stopped from the keyboard
+# A missing module is one of an extra; OSError is a file that cannot be read or written.
+MISTAKES = (ValueError, TypeError, OSError, ArithmeticError, MemoryError, ModuleNotFoundError)
 
 
 def main() -> None:
@@ -22,5 +24,5 @@ def main() -> None:
         if end.code == INTERRUPTED:
             print("Stopped. Nothing was written.", file=sys.stderr)
         raise
-    except (ValueError, TypeError, FileNotFoundError, ArithmeticError, MemoryError) as error:
+    except MISTAKES as error:
         sys.exit(f"Error: {error}")

@@ -73,9 +73,7 @@ def fit(
     names = [target, *(drop or [])]
     for name in names:
         check_column(name, table, data)
-    rows = table.filter(pl.col(target).is_not_null())
-    if len(rows) < len(table):
-        print(f"{len(table) - len(rows)} rows without {target!r} are left out.", file=sys.stderr)
+    rows = with_target(table, target)
     y = rows[target]
     classes = is_classes(y) if task == Task.auto else task == Task.classification
     kind = psilonnet.PSiLONClassifier if classes else psilonnet.PSiLONRegressor
@@ -159,6 +157,44 @@ def certify(
             raise ValueError("A regressor needs at least one --delta column=amount.")
         columns["low"], columns["high"] = estimator.interval(table, moves, method=method.value)
     write_table(pl.DataFrame(columns), out)
+
+
+@app.command()
+def report(
+    model: Model,
+    out: Annotated[Path, typer.Option(help="Where the page is written, such as card.html.")],
+    data: Annotated[
+        Path | None, typer.Option(help="Rows that the model has not seen, as CSV or Parquet.")
+    ] = None,
+    target: Annotated[
+        str | None, typer.Option(help="The column of --data with the truth, for a score.")
+    ] = None,
+) -> None:
+    """Write one page about a model: score, proofs, pictures, settings.
+
+    Example: psilonnet report loans.psilon --data new.csv --target paid --out card.html
+    """
+    if target is not None and data is None:
+        raise ValueError("A --target needs --data, the file that it is a column of.")
+    estimator = psilonnet.load(model)
+    rows, y = None, None
+    if data is not None:
+        rows = read_table(data)
+        if target is not None:
+            check_column(target, rows, data)
+            rows = with_target(rows, target)
+            y = rows[target].to_numpy()
+        rows = known_columns(estimator, rows, data)
+    estimator.report(out, rows, y, title=model.stem)
+    print(f"Written to {out}.")
+
+
+def with_target(table: pl.DataFrame, target: str) -> pl.DataFrame:
+    """Return the rows that have a target, and say how many have none."""
+    rows = table.filter(pl.col(target).is_not_null())
+    if len(rows) < len(table):
+        print(f"{len(table) - len(rows)} rows without {target!r} are left out.", file=sys.stderr)
+    return rows
 
 
 def read_table(path: Path) -> pl.DataFrame:

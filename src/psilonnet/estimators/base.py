@@ -116,6 +116,7 @@ class BasePSiLON(Shipping, BaseEstimator):  # type: ignore[misc]
         columns = self._read(X, reset=True)
         check_consistent_length(X, y, sample_weight, groups)
         weight = check_weights(sample_weight, len(columns[0].values))
+        self.n_rows_ = int((weight > 0).sum())
         y = self._fit_target(y, weight)
         labels = [] if groups is None else [codes_of(np.asarray(groups))]
         rows = canonical_rows(columns, [*y.T, *labels], weight)
@@ -130,17 +131,20 @@ class BasePSiLON(Shipping, BaseEstimator):  # type: ignore[misc]
             )
         y = y[rows.position]
         self.target_ = self._make_target(y, rows.weight)
-        weight = rows.weight * self._row_factors(y, rows.weight)
-        problem = self._problem(columns, y, weight / weight.mean())
+        problem = self._problem(columns, y, rows.weight, self._row_factors(y, rows.weight))
         units = codes_of(labels[0][rows.position]) if labels else None
         self._train(problem, units, validation_data)
         return self
 
-    def _problem(self, columns: Sequence[Column], y: Array, weight: Array) -> Problem:
+    def _problem(
+        self, columns: Sequence[Column], y: Array, counts: Array, factors: Array
+    ) -> Problem:
+        weight = counts * factors
         return Problem(
             x=torch.tensor(self.encoder_.encode(columns), dtype=torch.float32),
             y=torch.tensor(self.target_.encode(y), dtype=torch.float32),
-            weight=torch.tensor(weight, dtype=torch.float32),
+            weight=torch.tensor(weight / weight.mean(), dtype=torch.float32),
+            counts=torch.tensor(counts),
             loss=self._loss_name,
             outputs=self.target_.outputs,
         )
@@ -165,6 +169,7 @@ class BasePSiLON(Shipping, BaseEstimator):  # type: ignore[misc]
         self.reg_strength_ = self._chosen(choice, strengths)
         whole = given or problem
         self._after_choice(choice, whole.y.numpy(), whole.weight.numpy())
+        self.held_out_score_ = None if choice is None else self._held_out_score(choice, whole)
         if given and self.n_members == 1 and not self.prune and choice is not None:
             self.net_, self.history_ = choice.nets.cpu(), choice.history
         else:
@@ -174,6 +179,12 @@ class BasePSiLON(Shipping, BaseEstimator):  # type: ignore[misc]
             self.net_ = run.net.cpu()
             self.history_ = history_of(run, run.members) if choice is None else choice.history
         self.n_iter_ = design.plan.steps
+
+    def _held_out_score(self, choice: Choice, problem: Problem) -> float | None:
+        held = choice.held_out
+        y, counts = problem.y.numpy()[held], problem.counts.numpy()[held]
+        score: float | None = self.target_.score(y, choice.outputs, counts)
+        return score
 
     def _chosen(self, choice: Choice | None, strengths: Sequence[float]) -> float:
         if choice is not None:
@@ -195,12 +206,13 @@ class BasePSiLON(Shipping, BaseEstimator):  # type: ignore[misc]
         columns = self._read(validation_data[0], reset=False)
         y = self._check_target(validation_data[1])
         check_consistent_length(columns[0].values, y)
-        held = self._problem(columns, y, np.ones(len(y)))
+        held = self._problem(columns, y, np.ones(len(y)), np.ones(len(y)))
         return replace(
             problem,
             x=torch.cat([problem.x, held.x]),
             y=torch.cat([problem.y, held.y]),
             weight=torch.cat([problem.weight, held.weight]),
+            counts=torch.cat([problem.counts, held.counts]),
         )
 
     def _design(self, problem: Problem, seed: int) -> Design:

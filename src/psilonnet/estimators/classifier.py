@@ -65,6 +65,9 @@ class PSiLONClassifier(ClassifierMixin, BasePSiLON):  # type: ignore[misc]
         For each strength: held-out loss, bound, near-sparsity, sparsity, steps trained.
     history_ : dict of lists
         Step, training loss, held-out loss and bound along training.
+    held_out_score_ : float, or None if nothing was held out
+        The accuracy of networks of the chosen strength on rows they were not trained on. The
+        strength was chosen on these same rows, so it is slightly optimistic.
     lipschitz_bound_ : float
         How far the logits can move, summed over classes, if every encoded column moves by at most
         1 (one standard deviation).
@@ -74,6 +77,8 @@ class PSiLONClassifier(ClassifierMixin, BasePSiLON):  # type: ignore[misc]
     near_sparsity_, sparsity_ : float
     temperature_ : float
     n_iter_ : int
+    n_rows_ : int
+        Rows of weight above 0 that were given to fit.
     n_features_in_ : int
     feature_names_in_ : ndarray
 
@@ -205,8 +210,7 @@ class PSiLONClassifier(ClassifierMixin, BasePSiLON):  # type: ignore[misc]
     def predict(self, X: Any) -> Array:
         """Return the most probable class of each row."""
         logits = self._outputs(X)
-        numbers = (logits[:, 0] > 0).astype(int) if logits.shape[1] == 1 else logits.argmax(axis=1)
-        return np.asarray(self.classes_[numbers])
+        return np.asarray(self.classes_[self.target_.numbers(logits)])
 
     def certify(self, X: Any, *, delta: Any = None, method: str = "global") -> Array:
         """Prove that the predicted class of a row cannot change when its columns move a little.

@@ -46,7 +46,8 @@ class Problem:
 
     x: Tensor  # (rows, columns)
     y: Tensor  # (rows, targets)
-    weight: Tensor  # (rows,)
+    weight: Tensor  # (rows,), in the loss
+    counts: Tensor  # (rows,), in a score: without the weights of classes
     loss: str
     outputs: int
 

@@ -79,8 +79,11 @@ def _rebuild(manifest: dict[str, Any], tensors: dict[str, Tensor]) -> BasePSiLON
     model.reg_strength_ = _number(manifest["reg_strength"], least=0.0)
     model.path_ = None if manifest["path"] is None else _columns(manifest["path"])
     model.history_ = _columns(manifest["history"])
-    model.n_iter_ = manifest["n_iter"]
-    _check(isinstance(model.n_iter_, int) and model.n_iter_ >= 1, "n_iter is not a number of steps")
+    score = manifest["held_out_score"]
+    model.held_out_score_ = None if score is None else _number(score)
+    _check(score is None or score <= 1, "the score is above 1")
+    model.n_rows_ = _count(manifest["n_rows"])
+    model.n_iter_ = _count(manifest["n_iter"])
     return model
 
 
@@ -161,6 +164,12 @@ def _number(value: Any, least: float = -math.inf) -> float:
     good = isinstance(value, (int, float)) and not isinstance(value, bool)
     _check(good and math.isfinite(value) and value >= least, f"{value!r} is not a valid number")
     return float(value)
+
+
+def _count(value: Any) -> int:
+    good = isinstance(value, int) and not isinstance(value, bool) and value >= 1
+    _check(good, f"{value!r} is not a valid count")
+    return int(value)
 
 
 def _columns(data: Any) -> dict[str, list[float]]:

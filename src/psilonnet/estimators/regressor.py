@@ -57,6 +57,9 @@ class PSiLONRegressor(RegressorMixin, BasePSiLON):  # type: ignore[misc]
         For each strength: held-out loss, bound, near-sparsity, sparsity, steps trained.
     history_ : dict of lists
         Step, training loss, held-out loss and bound along training.
+    held_out_score_ : float, or None if nothing was held out
+        The R^2 of networks of the chosen strength on rows they were not trained on. The
+        strength was chosen on these same rows, so it is slightly optimistic.
     lipschitz_bound_ : float
         How far the prediction can move, in units of the target, if every encoded column moves by
         at most 1 (one standard deviation).
@@ -65,6 +68,8 @@ class PSiLONRegressor(RegressorMixin, BasePSiLON):  # type: ignore[misc]
         the table; for categories both are for a change of level.
     near_sparsity_, sparsity_ : float
     n_iter_ : int
+    n_rows_ : int
+        Rows of weight above 0 that were given to fit.
     n_features_in_ : int
     feature_names_in_ : ndarray
 

@@ -29,6 +29,8 @@ def save_model(model: BasePSiLON, path: str | os.PathLike[str]) -> None:
         "reg_strength": model.reg_strength_,
         "path": model.path_,
         "history": model.history_,
+        "held_out_score": model.held_out_score_,
+        "n_rows": model.n_rows_,
         "n_iter": model.n_iter_,
     }
     write_model_file(path, manifest, model.net_.state_dict())

@@ -86,6 +86,35 @@ class Shipping:
         )
         write_onnx(path, self.net_, self.encoder_, outcome)
 
+    def report(
+        self: Any,
+        path: str | os.PathLike[str],
+        X: Any = None,
+        y: Any = None,
+        *,
+        title: str | None = None,
+    ) -> None:
+        """Write one page about the fitted model: an HTML file that needs nothing else.
+
+        It tells the score, what is proven, how the strength was chosen, what is left of the
+        network, and how to load it. The same model gives the same page. Needs the extra ``plot``.
+
+        Parameters
+        ----------
+        path : path
+            Such as "card.html".
+        X : table, optional
+            Rows that the model has not seen, for certificates of rows.
+        y : array-like of shape (rows,) or (rows, targets), optional
+            Their targets, for a score.
+        title : str, optional
+            The heading of the page.
+        """
+        check_is_fitted(self)
+        from psilonnet.report import write_report  # noqa: PLC0415
+
+        write_report(self, path, X, y, title)
+
 
 def _asked(target: Any) -> Tensor:
     """Return the combinations of outputs that certificates are about."""

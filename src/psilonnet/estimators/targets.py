@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from sklearn.metrics import r2_score
 
 from psilonnet.tables import weighted_mean_and_deviation, weighted_quantile
 
@@ -45,6 +46,16 @@ class ClassTarget:
         """Return logits from the outputs of the network."""
         return outputs * self.scale
 
+    def numbers(self, logits: Floats) -> np.ndarray[Any, np.dtype[np.intp]]:
+        """Return the number of the most probable class of each row."""
+        if self.outputs == 1:
+            return (logits[:, 0] > 0).astype(np.intp)
+        return np.asarray(logits.argmax(axis=1))
+
+    def score(self, y: Floats, outputs: Floats, weight: Floats) -> float:
+        """Return the accuracy of outputs of the network, for class numbers y."""
+        return float(np.average(self.numbers(outputs) == y[:, 0], weights=weight))
+
 
 @dataclass(frozen=True)
 class NumberTarget:
@@ -71,6 +82,10 @@ class NumberTarget:
     def decode(self, outputs: Floats) -> Floats:
         """Return predictions from the outputs of the network."""
         return self.center + outputs * self.scale
+
+    def score(self, y: Floats, outputs: Floats, weight: Floats) -> float | None:
+        """Return the mean R^2 over the targets, for encoded y; one row has none."""
+        return float(r2_score(y, outputs, sample_weight=weight)) if len(y) > 1 else None
 
 
 def _center_and_scale(y: Floats, weight: Floats) -> tuple[float, float]:

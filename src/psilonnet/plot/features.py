@@ -60,7 +60,7 @@ class FeatureSensitivityDisplay:
         places = np.arange(len(order))
         bars = ax.barh(places, self.sensitivity[order], color=BLUE, height=0.7)
         ax.bar_label(bars, fmt="%.3g", padding=3, fontsize=8)
-        ax.set_yticks(places, [_shortened(self.names[k]) for k in order])
+        ax.set_yticks(places, [shortened(self.names[k]) for k in order], parse_math=False)
         ax.invert_yaxis()
         ax.margins(x=0.12)
         ax.set_xlabel("largest move of the output, proven")
@@ -75,5 +75,6 @@ class FeatureSensitivityDisplay:
         return self
 
 
-def _shortened(name: str) -> str:
+def shortened(name: str) -> str:
+    """Return a name that fits beside a picture."""
     return name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 1]}…"

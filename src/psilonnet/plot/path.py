@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from psilonnet._extras import require
-from psilonnet.plot.style import BLUE, GREEN, GREY, ORANGE, panels, quieten
+from psilonnet.plot.style import BLUE, GREY, ORANGE, panels, quieten
 
 
 class RegularizationPathDisplay:
@@ -55,7 +55,7 @@ class RegularizationPathDisplay:
         rows = (
             ("valid_loss", "held-out loss", BLUE),
             ("bound", "bound (1-path-norm)", ORANGE),
-            ("near_sparsity", "near-sparsity", GREEN),
+            ("near_sparsity", "near-sparsity", GREY),
         )
         strengths = np.array(self.path["reg_strength"])
         steps = np.array(self.path["steps"])

@@ -6,7 +6,7 @@ from typing import Any
 
 from psilonnet._extras import require
 
-BLUE, ORANGE, GREEN, GREY = "#2a6f97", "#d1792f", "#4d8b57", "#8a8a8a"
+BLUE, ORANGE, GREY = "#2a6f97", "#d1792f", "#8a8a8a"
 
 
 def panels(axes: Any, count: int, height: float) -> list[Any]:

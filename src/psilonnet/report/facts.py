@@ -1,0 +1,119 @@
+"""What a page tells about a fitted model, read off its attributes."""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from psilonnet.deploy import CompactNet
+from psilonnet.report.html import number
+from psilonnet.tables import CategoryCode
+from psilonnet.training import take_members
+
+QUIET = ("verbose",)  # says nothing about the model
+MOST_LABELS = 8
+
+
+@dataclass(frozen=True)
+class Network:
+    """The size of a network, and what of it is in use.
+
+    Attributes
+    ----------
+    members : int
+    sizes, live : list of float
+        Inputs, neurons of each hidden layer, and outputs; averaged over the members.
+    columns : int
+        Columns of the table that are still read.
+    weights, nonzero : int
+    """
+
+    members: int
+    sizes: list[float]
+    live: list[float]
+    columns: int
+    weights: int
+    nonzero: int
+
+
+def network_of(model: Any) -> Network:
+    """Return the sizes of a model's network, and what is left when dead neurons are removed."""
+    layers = model.net_.layers
+    members = len(layers[0].direction)
+    compact = [CompactNet(take_members(model.net_, member)) for member in range(members)]
+    read = {int(model.encoder_.sources[k]) for net in compact for k in net.inputs.tolist()}
+    weights = [layer.weight for layer in layers]
+    return Network(
+        members=members,
+        sizes=[weights[0].shape[-1], *(w.shape[-3] for w in weights)],
+        live=np.mean([net.widths for net in compact], axis=0).tolist(),
+        columns=len(read),
+        weights=sum(w.numel() for w in weights),
+        nonzero=sum(int((w != 0).sum()) for w in weights),
+    )
+
+
+def is_classifier(model: Any) -> bool:
+    """Whether a model predicts classes."""
+    return hasattr(model, "classes_")
+
+
+def score_name(model: Any) -> str:
+    """Return what the score of a model is called."""
+    return "Accuracy" if is_classifier(model) else "R²"
+
+
+def kind_words(model: Any) -> str:
+    """Return in one sentence what a model does, and what it has seen."""
+    if is_classifier(model):
+        does = f"A classifier with {len(model.classes_)} classes: {some(model.classes_.tolist())}."
+    else:
+        count = model.target_.outputs
+        does = f"A regressor that predicts {'one number' if count == 1 else f'{count} numbers'}."
+    columns = len(model.encoder_.names)
+    rows = f"{model.n_rows_:,} rows of {columns:,} {'column' if columns == 1 else 'columns'}"
+    return f"{does} It has learned from {rows}."
+
+
+def some(values: list[Any]) -> str:
+    """Return the first few values as words."""
+    said = ", ".join(str(value) for value in values[:MOST_LABELS])
+    left = len(values) - MOST_LABELS
+    return f"{said} and {left:,} more" if left > 0 else said
+
+
+def changed_parameters(model: Any) -> list[tuple[str, str, str]]:
+    """Return name, value and default of the parameters that are not at their default."""
+    arguments = inspect.signature(type(model).__init__).parameters
+    return [
+        (name, _said(value), _said(arguments[name].default))
+        for name, value in sorted(model.get_params(deep=False).items())
+        if name not in QUIET and _said(value) != _said(arguments[name].default)
+    ]
+
+
+def _said(value: Any) -> str:
+    """Return a parameter as text, the same in every process."""
+    if isinstance(value, np.random.RandomState):
+        return "a RandomState"
+    return repr(value.tolist() if isinstance(value, (np.ndarray, np.generic)) else value)
+
+
+def column_words(kind: str, code: Any) -> str:
+    """Return what a column held in training."""
+    if isinstance(code, CategoryCode):
+        more = [
+            word for word, has in (("rare", code.has_rare), ("missing", code.has_missing)) if has
+        ]
+        return some([*code.levels]) + "".join(f", {word}" for word in more)
+    if code.scale == 0:
+        return "constant, not used"
+    low, high = (_day(v) if kind == "time" else number(v) for v in (code.low, code.high))
+    return f"{low} to {high}" + (", some missing" if code.has_missing else "")
+
+
+def _day(days: float) -> str:
+    return str(np.datetime64(int(days), "D"))

@@ -1,0 +1,83 @@
+"""The section about given rows: how many of them cannot flip, or how far they can move."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from psilonnet.plot.features import shortened
+from psilonnet.report.html import Html, number, table, tag
+from psilonnet.report.pictures import radius_picture
+from psilonnet.report.rows import AMOUNTS
+from psilonnet.report.sections import figure, paragraph, section
+
+if TYPE_CHECKING:
+    from psilonnet.report.rows import RowProofs
+
+ALL_MOVE = "Deviations by which all numbers move"
+
+
+def rows_section(model: Any, proofs: RowProofs) -> Html:
+    """Tell what is proven about the given rows; nothing can be said without numbers to move."""
+    if all(kind == "category" for kind in model.encoder_.kinds):
+        return Html()
+    if proofs.radius is not None:
+        return _classes(model, proofs, proofs.radius)
+    return _numbers(model, proofs) if proofs.moves else Html()
+
+
+def _classes(model: Any, proofs: RowProofs, radius: np.ndarray[Any, Any]) -> Html:
+    rows = [(*_amount(model, a), f"{np.mean(radius >= a):.1%}") for a in AMOUNTS]
+    head = (ALL_MOVE, _example_head(model), "Rows that cannot flip")
+    caption = (
+        "The share of the given rows whose class provably stays when all their numbers move at the "
+        "same time. Where the curve crosses the dashed line, half of the rows are still safe."
+    )
+    words = (
+        f"For each of the {proofs.count:,} given rows: how far can all numbers move together "
+        "before its class could change? "
+        f"For half of the rows at least {number(float(np.median(radius)))} "
+        "deviations, and the truth can only be better. "
+    )
+    text = paragraph(words, _method_words(proofs))
+    found = tag(
+        "div", figure(radius_picture(radius), caption), table(head, rows, range(3)), class_="pair"
+    )
+    return section("Which rows could flip?", text, found)
+
+
+def _numbers(model: Any, proofs: RowProofs) -> Html:
+    rows = [
+        (*_amount(model, a), number(middle), number(worst))
+        for a, (middle, worst) in zip(AMOUNTS, proofs.moves, strict=True)
+    ]
+    head = (ALL_MOVE, _example_head(model), "Median row", "Worst row")
+    words = (
+        f"How far the predictions of the {proofs.count:,} given rows can move at most, in units of "
+        "the target, when all numbers move at the same time."
+    )
+    text = paragraph(words, " ", _method_words(proofs))
+    return section("How far could these rows move?", text, table(head, rows, range(4)))
+
+
+def _method_words(proofs: RowProofs) -> str:
+    if proofs.method == "local":
+        return "Each row has a proof of its own neighbourhood (method local)."
+    return "The proofs use the global bound; for fewer rows, local ones would say more."
+
+
+def _top_number(model: Any) -> int:
+    """Return the column of numbers that can move the output most."""
+    kinds = model.encoder_.kinds
+    ranked = np.argsort(-model.feature_sensitivity_, kind="stable")
+    return next(int(k) for k in ranked if kinds[k] != "category")
+
+
+def _example_head(model: Any) -> str:
+    return f"such as {shortened(model.encoder_.names[_top_number(model)])} by"
+
+
+def _amount(model: Any, amount: float) -> tuple[str, str]:
+    """Return an amount in deviations, and in units of the column that matters most."""
+    return f"{amount:.2f}", number(amount * model.encoder_.codes[_top_number(model)].scale)

@@ -1,0 +1,52 @@
+"""What is proven about given rows: how far their columns can move, and what follows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from psilonnet.report.facts import is_classifier
+
+Floats = np.ndarray[Any, np.dtype[np.float64]]
+AMOUNTS = (0.01, 0.05, 0.1, 0.25)  # deviations
+LOCAL_WORK = 4000  # rows times outputs; local proofs of more would take minutes
+
+
+@dataclass(frozen=True)
+class RowProofs:
+    """Proofs about rows.
+
+    Attributes
+    ----------
+    count : int
+    method : {"global", "local"}
+    radius : ndarray of shape (rows,), or None for a regressor
+        How many deviations all numbers can move together before the class can change.
+    moves : list of (float, float), empty for a classifier or for several targets
+        For each of AMOUNTS: how far the prediction of the middle row, and of the worst row, can
+        move.
+    """
+
+    count: int
+    method: str
+    radius: Floats | None
+    moves: list[tuple[float, float]]
+
+
+def prove_rows(model: Any, table: Any) -> RowProofs:
+    """Return what holds for the rows of a table."""
+    count = len(table)
+    method = "local" if count * model.target_.outputs <= LOCAL_WORK else "global"
+    if is_classifier(model):
+        return RowProofs(count, method, np.asarray(model.certify(table, method=method)), [])
+    if model.target_.outputs > 1:
+        return RowProofs(count, method, None, [])
+    moves = [_moves(*model.interval(table, amount, method=method)) for amount in AMOUNTS]
+    return RowProofs(count, method, None, moves)
+
+
+def _moves(low: Floats, high: Floats) -> tuple[float, float]:
+    half = (high - low) / 2
+    return float(np.median(half)), float(half.max())

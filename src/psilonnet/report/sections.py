@@ -1,0 +1,263 @@
+"""The sections of a page, each a heading with words, tables and pictures."""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+from platform import python_version
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from psilonnet.report.facts import (
+    changed_parameters,
+    column_words,
+    is_classifier,
+    score_name,
+)
+from psilonnet.report.html import Html, definitions, joined, number, table, tag
+from psilonnet.report.pictures import curves_picture, features_picture, path_picture
+
+if TYPE_CHECKING:
+    from psilonnet.report.facts import Network
+
+TOP = 5  # columns whose bounds are written out
+SHORT = 20  # columns; a longer list is folded away
+UNITS = {"number": "one unit", "time": "one day", "category": "a change of level"}
+LOADING = """import psilonnet
+
+# Written by model.save("model.psilon").
+model = psilonnet.load("model.psilon")
+
+# A table with the columns above.
+model.predict(table)
+
+"""
+CERTIFY = """# How far the numbers of each row can move before it flips.
+model.certify(table)"""
+INTERVAL = """# How far predictions can go if numbers move by 0.05 deviations.
+model.interval(table, 0.05)"""
+LOG_ODDS = (
+    "Log-odds are how a classifier counts: 0 is a probability of 50 %, 1 is 73 %, 2 is 88 %, and "
+    "the class changes where they pass 0."
+)
+LOGITS = (
+    "Every class has a logit, and the largest one wins; a lead of 1 makes a class 2.7 times as "
+    "probable as the other."
+)
+
+
+def section(heading: str, *content: str) -> Html:
+    """Return a section of a page."""
+    return tag("section", tag("h2", heading), *content)
+
+
+def figure(picture: Html, caption: str) -> Html:
+    """Return a picture with words below it."""
+    return tag("figure", picture, tag("figcaption", caption))
+
+
+def paragraph(*words: str, class_: str = "text") -> Html:
+    """Return a paragraph."""
+    return tag("p", *words, class_=class_)
+
+
+def key_figures(model: Any, network: Network, score: tuple[str, float] | None) -> Html:
+    """Return the numbers that a reader looks for first."""
+    numbers = np.array([kind != "category" for kind in model.encoder_.kinds])
+    bound = model.feature_sensitivity_[numbers].sum()
+    pairs = [(f"{score_name(model)} on {score[0]}", f"{score[1]:.3f}")] if score else []
+    if numbers.any():
+        what = "proven limit of the output's move, for one deviation of every number"
+        pairs.append((what, number(bound)))
+    share = network.nonzero / network.weights
+    pairs += [
+        (f"of {len(model.encoder_.names):,} columns in use", f"{network.columns:,}"),
+        (f"of {network.weights:,} weights in use", f"{share:.0%}"),
+    ]
+    return definitions(pairs, "key")
+
+
+def score_section(model: Any, given: tuple[int, float, float | None] | None) -> Html:
+    """Tell how good the model is on rows that it was not trained on.
+
+    Parameters
+    ----------
+    model : fitted estimator
+    given : number of rows, score on them, and the share of the most frequent class
+    """
+    rows = []
+    if model.held_out_score_ is not None:
+        rows.append(("Rows held out by the fit itself", f"{model.held_out_score_:.4f}"))
+    if given:
+        rows.append((f"{given[0]:,} rows given to this report", f"{given[1]:.4f}"))
+        if given[2] is not None:
+            rows.append(("Always the most frequent class of these rows", f"{given[2]:.4f}"))
+    about = (
+        "Accuracy is the share of rows whose class is predicted rightly."
+        if is_classifier(model)
+        else "R² is the share of the target's variance that is explained: 1 is perfect, and 0 is "
+        "no better than always saying the mean."
+    )
+    found = table(("Rows", score_name(model)), rows, numbers=[1]) if rows else Html()
+    return section("How good is it?", found, paragraph(about, " ", _about_held_out(model)))
+
+
+def _about_held_out(model: Any) -> str:
+    if model.held_out_score_ is None:
+        return (
+            "This fit held nothing out, so it has no score of its own: give the report rows that "
+            "the model has not seen."
+        )
+    pruned = " and not pruned yet" if model.prune else ""
+    return (
+        f"The held-out score is that of networks that were not trained on these rows{pruned}. But "
+        "the strength of the regularisation was chosen on them, so it is slightly optimistic."
+    )
+
+
+def proof_section(model: Any) -> Html:
+    """Tell how far the output can move, in words, in units of the table, and as a picture."""
+    sentence = " ".join(model.summary().splitlines()[1:3])  # the promise, without columns
+    words = "This holds for every row there can be, not for most of those that were tried. "
+    if is_classifier(model):
+        words += LOG_ODDS if len(model.classes_) == 2 else LOGITS
+    caption = (
+        "One bar per column: the most that it can move the output by itself, with one deviation "
+        "of a number or any change of level. The longer the bar, the more its errors can matter."
+    )
+    still = int((model.feature_sensitivity_ == 0).sum())
+    caption += f" {still:,} of the columns cannot move it at all." if still else ""
+    return section(
+        "What is proven?",
+        paragraph(sentence, class_="promise"),
+        paragraph(words),
+        tag(
+            "div",
+            figure(features_picture(model), caption),
+            tag("div", tag("h3", "In units of the table"), _bounds_table(model)),
+            class_="pair",
+        ),
+    )
+
+
+def _bounds_table(model: Any) -> Html:
+    rows = []
+    for k in np.argsort(-model.feature_sensitivity_, kind="stable")[:TOP]:
+        kind = model.encoder_.kinds[k]
+        moves, limits = [UNITS[kind]], [number(model.feature_sensitivity_raw_[k])]
+        if kind != "category":
+            days = " days" if kind == "time" else ""
+            moves.append(f"{number(model.encoder_.codes[k].scale)}{days} (one deviation)")
+            limits.append(number(model.feature_sensitivity_[k]))
+        rows.append((name(model, k), lines(moves), lines(limits)))
+    return table(("Column", "moves by", "output, at most"), rows, numbers=[2])
+
+
+def lines(words: list[str]) -> Html:
+    """Return lines that stay whole, below each other."""
+    return joined(tag("span", word, class_="line") for word in words)
+
+
+def name(model: Any, k: int) -> Html:
+    """Return the name of a column, which may be long."""
+    return tag("span", model.encoder_.names[k], class_="name")
+
+
+def choice_section(model: Any) -> Html:
+    """Show how the strength was chosen and how training went."""
+    curves = figure(
+        curves_picture(model),
+        "Training. The loss should fall and level off; held-out loss that turns up again is a sign "
+        "of overfitting. Below, the bound on the network's own output, in its own scale.",
+    )
+    if model.path_ is None:
+        words = f"No strengths were compared: the model uses {number(model.reg_strength_)}."
+        return section("How was it found?", paragraph(words), tag("div", curves, class_="pair"))
+    path = figure(
+        path_picture(model),
+        "Each point is one strength of regularisation, from weak to strong. The dashed line marks "
+        "the one in use. Towards the right the bound falls; the loss tells how far one may go.",
+    )
+    words = "The strength trades fit against proof. The fit tries many, and held-out rows choose."
+    return section("How was it found?", paragraph(words), tag("div", path, curves, class_="pair"))
+
+
+def network_section(model: Any, network: Network) -> Html:
+    """Tell how large the network is, and what of it is in use."""
+    nets = "One network" if network.members == 1 else f"{network.members} networks, averaged"
+    share = network.nonzero / network.weights
+    words = (
+        f"{nets}, architecture {model.architecture}. Of {network.weights:,} weights, "
+        f"{network.nonzero:,} are not zero ({share:.1%}). "
+    )
+    if network.nonzero < network.weights:
+        words += "Neurons that no longer reach the output can be removed, with the same outputs."
+    else:
+        words += "It was not pruned; a fit with prune=True ends with exact zeros."
+    measures = (
+        ("Exact zeros, mean over weight vectors", f"{model.sparsity_:.3f}"),
+        ("Near-sparsity, mean over weight vectors", f"{model.near_sparsity_:.3f}"),
+    )
+    return section(
+        "How large is it?",
+        paragraph(words),
+        _layers_table(network),
+        definitions(measures, "facts"),
+    )
+
+
+def _layers_table(network: Network) -> Html:
+    last = len(network.sizes) - 1
+    names = ["Inputs", *(f"Hidden layer {k}" for k in range(1, last)), "Outputs"]
+    rows = []
+    for label, size, live in zip(names, network.sizes, network.live, strict=True):
+        filled = tag("i", style=f"width:{100 * live / size:.1f}%")
+        bar = tag("span", filled, class_="bar", aria_hidden="true")
+        rows.append((label, bar, f"{live:,.0f}", f"{size:,.0f}"))
+    return table(("Layer", "", "Live", "Of"), rows, numbers=[2, 3])
+
+
+def data_section(model: Any) -> Html:
+    """List settings and columns."""
+    changed = changed_parameters(model)
+    settings = (
+        table(
+            ("Parameter", "Value", "Default"), [(code(a), code(b), code(c)) for a, b, c in changed]
+        )
+        if changed
+        else paragraph("All parameters are at their defaults.")
+    )
+    encoder = model.encoder_
+    rows = [
+        (name(model, k), kind, column_words(kind, encoder.codes[k]))
+        for k, kind in enumerate(encoder.kinds)
+    ]
+    count = len(rows)
+    fold: dict[str, str] = {"open": ""} if count <= SHORT else {}
+    title = tag("summary", f"{count:,} {'column' if count == 1 else 'columns'}")
+    listed = table(("Column", "Kind", "In training"), rows)
+    return section(
+        "Data and settings",
+        tag("h3", "Settings that differ from the defaults"),
+        settings,
+        tag("h3", "Columns"),
+        tag("details", title, listed, **fold),
+    )
+
+
+def code(text: str) -> Html:
+    """Return text as code."""
+    return tag("code", text)
+
+
+def use_section(model: Any) -> Html:
+    """Tell how to load the model, and what wrote the page."""
+    proof = CERTIFY if is_classifier(model) else INTERVAL
+    names = ("psilonnet", "torch", "numpy", "scikit-learn")
+    versions = [("Python", python_version()), *((n, version(n)) for n in names)]
+    return section(
+        "How to use it",
+        tag("pre", code(LOADING + proof)),
+        tag("h3", "Versions that wrote this page"),
+        definitions(versions, "facts"),
+    )

@@ -1,0 +1,228 @@
+"""The page about a model: complete, self-contained, escaped, and the same every time."""
+
+import re
+import subprocess
+import sys
+from html.parser import HTMLParser
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+
+import psilonnet
+from psilonnet import PSiLONClassifier, PSiLONRegressor
+from psilonnet.report.html import Html, tag
+
+SMALL = {"width": 16, "depth": 2, "max_steps": 30, "random_state": 0}
+FIXED = {**SMALL, "reg_strength": 1e-3}
+EVIL = "<script>alert('$x^{')</script>\"&amp;"
+VOID = {"meta", "br"}
+
+
+class Page(HTMLParser):
+    """Collects what a page holds, and checks that elements close in order."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.ids, self.loads, self.open, self.words = [], [], [], [], []
+        self.feed(text)
+        self.close()
+        assert self.open == []
+        self.text = " ".join(" ".join(self.words).split())
+
+    def handle_starttag(self, name, attributes):
+        self.handle_startendtag(name, attributes)
+        if name not in VOID:
+            self.open.append(name)
+
+    def handle_startendtag(self, name, attributes):
+        self.tags.append(name)
+        for key, value in attributes:
+            if key == "id":
+                self.ids.append(value)
+            if key in ("src", "href", "xlink:href", "srcset", "data", "action"):
+                self.loads.append(value)
+            assert not key.startswith("on")
+
+    def handle_endtag(self, name):
+        assert self.open.pop() == name
+
+    def handle_data(self, data):
+        if not self.open or self.open[-1] != "style":
+            self.words.append(data)
+
+
+def page_of(model, folder, *rows, **options):
+    path = folder / "card.html"
+    model.report(path, *rows, **options)
+    text = path.read_text(encoding="utf-8")
+    page = Page(text)
+    assert "script" not in page.tags
+    assert all(link.startswith("#") for link in page.loads)
+    assert not re.search(r"@import|url\((?!#)|https?://", text)
+    assert len(set(page.ids)) == len(page.ids)
+    assert {link[1:] for link in page.loads} <= set(page.ids)
+    return page
+
+
+def rows(n=60, columns=3):
+    x = np.random.default_rng(0).normal(size=(n, columns))
+    return pd.DataFrame(x, columns=[f"c{k}" for k in range(columns)]), x[:, 0]
+
+
+def mixed(n=80):
+    rng = np.random.default_rng(1)
+    frame = pd.DataFrame(
+        {
+            "amount": rng.normal(2e5, 4e4, n),
+            "city": rng.choice(["Oslo", "Rome", "Lima"], n),
+            "day": pd.Timestamp("2024-01-01") + pd.to_timedelta(rng.integers(0, 90, n), unit="D"),
+            "empty at times": np.where(rng.random(n) < 0.2, np.nan, rng.normal(size=n)),
+            "constant": 1.0,
+        }
+    )
+    return frame, np.where(frame["amount"] > 2e5, "yes", "no")
+
+
+@pytest.fixture(scope="module")
+def classifier():
+    return PSiLONClassifier(**SMALL).fit(*mixed())
+
+
+def test_page_tells_everything_about_a_classifier(classifier, tmp_path):
+    days = mixed()[0]["day"].dt.date
+    frame, labels = mixed(40)
+    page = page_of(classifier, tmp_path, frame, labels, title="Loans & more")
+    assert page.tags.count("svg") == 4
+    for words in (
+        "Loans & more",
+        "A classifier with 2 classes: no, yes. It has learned from 80 rows of 5 columns.",
+        f"Rows held out by the fit itself {classifier.held_out_score_:.4f}",
+        f"40 rows given to this report {classifier.score(frame, labels):.4f}",
+        "slightly optimistic",
+        "the log-odds of 'yes' move by at most",
+        "Which rows could flip?",
+        "method local",
+        f"{np.mean(classifier.certify(frame, method='local') >= 0.25):.1%}",
+        "chosen: ",
+        "Hidden layer 2",
+        "max_steps 30 3000",
+        "Lima, Oslo, Rome",
+        f"{days.min()} to {days.max()}",
+        "some missing",
+        "constant, not used",
+        'psilonnet.load("model.psilon")',
+        f"psilonnet {psilonnet.__version__}",
+    ):
+        assert words in page.text, words
+
+
+def test_same_model_gives_the_same_page_in_every_process(classifier, tmp_path):
+    classifier.save(tmp_path / "model")
+    first, second = tmp_path / "first.html", tmp_path / "second.html"
+    classifier.report(first)
+    code = "import sys, psilonnet; psilonnet.load(sys.argv[1]).report(sys.argv[2])"
+    done = [sys.executable, "-c", code, tmp_path / "model", second]
+    subprocess.run(done, check=True, capture_output=True)
+    assert first.read_bytes() == second.read_bytes()
+
+
+def test_users_style_and_figures_are_left_alone(classifier, tmp_path):
+    with plt.rc_context({"font.size": 40, "svg.fonttype": "path"}):
+        assert "reg_strength" in page_of(classifier, tmp_path).text  # words, not outlines
+        assert plt.rcParams["font.size"] == 40
+    assert plt.get_fignums() == []
+
+
+MODELS = {
+    "many classes": (PSiLONClassifier(**FIXED), lambda y: np.digitize(y, np.linspace(-1, 1, 11))),
+    "one target": (PSiLONRegressor(**SMALL), lambda y: y),
+    "several targets": (PSiLONRegressor(**FIXED), lambda y: np.stack([y, -y], axis=1)),
+    "pruned": (PSiLONRegressor(**FIXED, prune=True), lambda y: y),
+    "resnet": (PSiLONClassifier(**FIXED, architecture="resnet", prune=True), lambda y: y > 0),
+    "ensemble": (PSiLONClassifier(**FIXED, n_members=3, knots=4), lambda y: y > 0),
+    "nothing held out": (PSiLONRegressor(**FIXED, scaling="robust"), lambda y: y),
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_every_kind_of_model_has_a_page(name, tmp_path):
+    model, target = MODELS[name]
+    frame, y = rows(120)
+    y = target(y)
+    model.fit(frame, y)
+    page = page_of(model, tmp_path, frame[:20], y[:20])
+    said = {
+        "many classes": "and 4 more",
+        "one target": "How far could these rows move?",
+        "several targets": "predicts 2 numbers",
+        "pruned": "Neurons that no longer reach the output",
+        "resnet": "architecture resnet",
+        "ensemble": "3 networks, averaged",
+        "nothing held out": "This fit held nothing out",
+    }[name]
+    assert said in page.text
+    assert ("No strengths were compared" in page.text) == (model.path_ is None)
+
+
+def test_numbers_of_the_network_are_those_of_the_pruned_net(tmp_path):
+    frame, y = rows(60)
+    model = PSiLONRegressor(**FIXED, prune=True).fit(frame, y)
+    nonzero = sum(int((layer.weight != 0).sum()) for layer in model.net_.layers)
+    total = sum(layer.weight.numel() for layer in model.net_.layers)
+    assert f"Of {total:,} weights, {nonzero:,} are not zero" in page_of(model, tmp_path).text
+
+
+def test_names_and_labels_are_escaped(tmp_path):
+    frame, y = rows(60, columns=2)
+    frame.columns = [EVIL, "日本語の列" * 30]
+    labels = np.where(y > 0, EVIL, "</style><b>")
+    model = PSiLONClassifier(**FIXED).fit(frame, labels)
+    page = page_of(model, tmp_path, frame[:10], labels[:10], title=EVIL)
+    assert page.text.count(EVIL) >= 4
+    assert "b" not in page.tags
+
+
+@pytest.mark.parametrize("columns", [1, 200])
+def test_few_and_many_columns(columns, tmp_path):
+    frame, y = rows(40, columns)
+    frame.columns = [f"{k} is a name that is far longer than anybody wants" * 4 for k in frame]
+    page = page_of(PSiLONRegressor(**FIXED).fit(frame, y), tmp_path, frame, y)
+    assert all(name in page.text for name in frame.columns)
+    assert ("1 column " if columns == 1 else "200 columns") in page.text
+
+
+def test_table_without_numbers_has_nothing_to_move(tmp_path):
+    frame, labels = mixed()
+    model = PSiLONClassifier(**FIXED).fit(frame[["city"]], labels)
+    page = page_of(model, tmp_path, frame[["city"]], labels)
+    assert "Which rows could flip?" not in page.text
+
+
+def test_many_rows_are_proven_globally(classifier, tmp_path, monkeypatch):
+    frame, _ = mixed()
+    monkeypatch.setattr("psilonnet.report.rows.LOCAL_WORK", 10)
+    page = page_of(classifier, tmp_path, frame)
+    assert "the global bound" in page.text
+    assert "given to this report" not in page.text  # no targets, no score
+
+
+def test_mistakes_are_named_and_write_nothing(classifier, tmp_path, monkeypatch):
+    frame, labels = mixed()
+    path = tmp_path / "card.html"
+    with pytest.raises(ValueError, match="needs X"):
+        classifier.report(path, y=labels)
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        classifier.report(path, frame, labels[:5])
+    with pytest.raises(ValueError, match="not fitted"):
+        PSiLONClassifier().report(path)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(ModuleNotFoundError, match=r"pip install 'psilonnet\[plot\]'"):
+        classifier.report(path)
+    assert not path.exists()
+
+
+def test_text_is_escaped_unless_it_is_html():
+    assert tag("p", "<b>", Html("<i>")) == "<p>&lt;b&gt;<i></p>"
+    assert tag("p", title='"') == '<p title="&quot;"></p>'
