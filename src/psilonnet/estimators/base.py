@@ -21,13 +21,14 @@ from psilonnet.estimators.fitting import (
     choose_strength,
     forward,
     history_of,
+    knot_edges,
     train_on_all,
 )
 from psilonnet.estimators.parameters import check_parameters
 from psilonnet.estimators.reading import as_table, check_weights, codes_of
 from psilonnet.estimators.shipping import Shipping
 from psilonnet.estimators.splits import make_splits
-from psilonnet.tables import canonical_rows, fit_encoder, read_columns, weighted_quantile
+from psilonnet.tables import canonical_rows, fit_encoder, read_columns
 from psilonnet.training import STRENGTHS, Plan
 
 if TYPE_CHECKING:
@@ -229,26 +230,12 @@ class BasePSiLON(Shipping, BaseEstimator):  # type: ignore[misc]
             architecture=self.architecture,
             width=self.width,
             depth=self.depth,
-            edges=self._edges(problem),
+            edges=knot_edges(problem, self.knots),
             learning_rate=self.learning_rate,
             device=self.device,
             seed=seed,
             plan=plan,
         )
-
-    def _edges(self, problem: Problem) -> torch.Tensor | None:
-        """Return the knots: quantiles of each column; columns of two values are not split."""
-        if self.knots == 0:
-            return None
-        levels = np.arange(1, self.knots) / self.knots
-        x, weight = problem.x.double().numpy(), problem.weight.double().numpy()
-        edges = [
-            weighted_quantile(column, weight, levels)
-            if len(np.unique(column)) > 2
-            else np.full(len(levels), column.max())
-            for column in x.T
-        ]
-        return torch.tensor(np.stack(edges, axis=1), dtype=torch.float32)
 
     # Reading and predicting.
 

@@ -10,6 +10,7 @@ import torch
 
 from psilonnet.deploy import compact_nets
 from psilonnet.nn import PSiLONNet, PSiLONResNet, path_norm_penalty, plain_net
+from psilonnet.tables import weighted_quantile
 from psilonnet.training import (
     NARROWING,
     Callback,
@@ -57,6 +58,21 @@ class Problem:
             return Rows(self.x, self.y, self.weight)
         chosen = torch.as_tensor(index)
         return Rows(self.x[chosen], self.y[chosen], self.weight[chosen])
+
+
+def knot_edges(problem: Problem, pieces: int) -> Tensor | None:
+    """Return quantiles of each column to split it at; columns of two values are not split."""
+    if pieces == 0:
+        return None
+    levels = np.arange(1, pieces) / pieces
+    x, weight = problem.x.double().numpy(), problem.weight.double().numpy()
+    edges = [
+        weighted_quantile(column, weight, levels)
+        if len(np.unique(column)) > 2
+        else np.full(len(levels), column.max())
+        for column in x.T
+    ]
+    return torch.tensor(np.stack(edges, axis=1), dtype=torch.float32)
 
 
 @dataclass(frozen=True)
