@@ -174,8 +174,8 @@ def choose_strength(
     """Train all strengths on all splits as one population, and choose by the held-out loss."""
     n = len(splits)
     net = repeat_member(design.make_net(problem), n * len(strengths))
-    train = _rows_of_splits(problem, [a for a, _ in splits], len(strengths))
-    valid = _rows_of_splits(problem, [b for _, b in splits], len(strengths))
+    train = rows_of_splits(problem, [a for a, _ in splits], len(strengths))
+    valid = rows_of_splits(problem, [b for _, b in splits], len(strengths))
     spread = [strength for strength in strengths for _ in splits]
     recorder = Recorder()
     # A short training is cheap, and says too little too early.
@@ -279,7 +279,7 @@ def _path(
     return {name: column[order].tolist() for name, column in columns.items()}
 
 
-def _rows_of_splits(problem: Problem, parts: Sequence[np.ndarray[Any, Any]], repeats: int) -> Rows:
+def rows_of_splits(problem: Problem, parts: Sequence[np.ndarray[Any, Any]], repeats: int) -> Rows:
     """Return rows shared by all members for one split, own rows of each member for folds."""
     if len(parts) == 1:
         return problem.rows(parts[0])

@@ -1,0 +1,202 @@
+"""What was tried to make the estimators' default better, on the development tables only.
+
+A family is one way to encode and train. For each family and table, strengths x five folds of the
+2,000 training rows are one population; what a strength predicts is the average of its folds. The
+validation part of the table judges, the test part is not touched here.
+
+    python -m experiments.recipes --data DIR [--cluster local]
+
+Outputs of all members are kept beside the cells (``*.npz``, not committed), so that ways to combine
+them can be compared without training again.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+from dataclasses import dataclass
+from functools import partial
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from experiments.cells import experiment_arguments, run_study
+from experiments.combine import RECIPES, Members, judge
+from experiments.data import load_table, reported_loss, scale_target, split_rows
+from psilonnet.estimators.fitting import Design, Problem, knot_edges, rows_of_splits
+from psilonnet.estimators.splits import make_splits
+from psilonnet.nn import path_norm_penalty, plain_net
+from psilonnet.scale import cell_key
+from psilonnet.tables import fit_encoder, read_columns
+from psilonnet.training import STRENGTHS, Narrowing, Plan, repeat_member
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from experiments.cells import Cell
+    from experiments.data import Table
+    from psilonnet.training import Run
+
+# Of DESIGN's development sets, the twelve that all recipes are compared on.
+DEVELOPMENT = (
+    "higgs", "house_sales", "jannis", "bike_sharing_demand", "cpu_act", "covertype", "superconduct",
+    "heloc", "elevators", "brazilian_houses", "wine_quality", "road_safety",
+)  # fmt: skip
+FOLDS = 5
+RUNGS = ((0.05, 8), (0.3, 5), (0.5, 4))  # neighbours stay, to be averaged
+
+
+@dataclass(frozen=True)
+class Family:
+    """One way to encode a table and to train on it."""
+
+    scaling: str = "standard"
+    knots: int = 0
+    architecture: str = "mlp"
+    width: int = 256
+    depth: int = 3
+    steps: int = 3000
+    batch_size: int = 256
+    learning_rate: float = 2e-3
+
+
+FAMILIES = {
+    "plain": Family(),
+    "clip": Family(scaling="robust"),
+    "knots 8": Family(knots=8),
+    "clip, knots 8": Family(scaling="robust", knots=8),
+    "clip, knots 16": Family(scaling="robust", knots=16),
+    "clip, crelu": Family(scaling="robust", architecture="crelu"),
+    "clip, residual": Family(scaling="robust", architecture="resnet"),
+    "clip, narrow": Family(scaling="robust", width=128),
+    "clip, short": Family(scaling="robust", steps=1500),
+    "clip, fast": Family(scaling="robust", learning_rate=5e-3),
+}
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """The training rows, and the rows that judge, as a network sees them."""
+
+    problem: Problem
+    judges_x: torch.Tensor
+    judges_y: np.ndarray[Any, Any]
+
+
+def encode(table: Table, family: Family) -> Encoded:
+    """Encode a table with the estimators' own encoder, fitted on the training rows."""
+    split = split_rows(len(table.y), seed=0)
+    y = scale_target(table, split.train)
+    columns = read_columns(table.x)
+    train = [column.take(split.train) for column in columns]
+    scaling: Any = family.scaling
+    encoder = fit_encoder(train, np.ones(len(split.train)), scaling)
+    judges = encoder.encode([column.take(split.valid) for column in columns])
+    problem = Problem(
+        x=torch.tensor(encoder.encode(train), dtype=torch.float32),
+        y=torch.tensor(y[split.train, None], dtype=torch.float32),
+        weight=torch.ones(len(split.train)),
+        counts=torch.ones(len(split.train)),
+        loss=table.loss,
+        outputs=1,
+    )
+    return Encoded(problem, torch.from_numpy(judges), y[split.valid])
+
+
+def design_of(family: Family, problem: Problem) -> Design:
+    """Return the network and training of a family."""
+    plan = Plan(
+        steps=family.steps,
+        batch_size=family.batch_size,
+        evaluate_every=family.steps // 20,
+        matmul_precision="medium",
+        progress=False,
+    )
+    return Design(
+        architecture=family.architecture,
+        width=family.width,
+        depth=family.depth,
+        edges=knot_edges(problem, family.knots),
+        learning_rate=family.learning_rate,
+        device="cpu",
+        seed=0,
+        plan=plan,
+    )
+
+
+def compute(cell: Cell, *, data: str, outputs: Path) -> Cell:
+    """Train one family on one table."""
+    table = load_table(cell["dataset"], data)
+    encoded = encode(table, FAMILIES[cell["family"]])
+    problem = encoded.problem
+    strata = problem.y[:, 0].long() * (table.task == "classification")
+    splits = make_splits(strata.numpy(), None, FOLDS, 0)
+    if splits is None:
+        raise ValueError(f"{cell['dataset']} cannot be split into {FOLDS} folds.")
+    begin = perf_counter()
+    design = design_of(FAMILIES[cell["family"]], problem)
+    net = repeat_member(design.make_net(problem), FOLDS * len(STRENGTHS))
+    train, held = (rows_of_splits(problem, [s[k] for s in splits], len(STRENGTHS)) for k in (0, 1))
+    spread = [strength for strength in STRENGTHS for _ in splits]
+    run = design.run(net, problem, train, held, spread, Narrowing(RUNGS))
+    seconds = perf_counter() - begin
+    members = read_members(run, encoded, splits)
+    members.save(outputs / f"{cell_key(cell)}.npz")
+    task, numbers = table.task, range(members.count)
+    return {
+        "strengths": members.strengths.tolist(),
+        "held_out_loss": [reported_loss(task, members.held_loss(task, k)) for k in numbers],
+        "valid_loss": [reported_loss(task, members.loss(task, k)) for k in numbers],
+        "bound": members.bounds.tolist(),
+        "seconds": seconds,
+    }
+
+
+@torch.no_grad()
+def read_members(run: Run, encoded: Encoded, splits: Any) -> Members:
+    """Return the outputs of every strength that is left, averaged over its folds."""
+    plain = plain_net(run.net)
+    on_train = plain(encoded.problem.x)[..., 0].numpy()  # (members, rows)
+    on_judges = plain(encoded.judges_x)[..., 0].numpy()
+    bounds = path_norm_penalty(run.net).tolist()
+    places: dict[int, list[int]] = {}
+    for place, member in enumerate(run.members):
+        places.setdefault(member // FOLDS, []).append(place)
+    whole = {k: own for k, own in places.items() if len(own) == FOLDS}
+    held = np.empty((len(whole), len(encoded.problem.y)))
+    for line, own in zip(held, whole.values(), strict=True):
+        for place, (_, rows) in zip(own, splits, strict=True):
+            line[rows] = on_train[place, rows]
+    return Members(
+        strengths=np.array([STRENGTHS[k] for k in whole]),
+        held=held,
+        judged=np.stack([on_judges[own].mean(axis=0) for own in whole.values()]),
+        bounds=np.array([np.mean([bounds[p] for p in own]) for own in whole.values()]),
+        y=encoded.problem.y[:, 0].double().numpy(),
+        judges_y=encoded.judges_y,
+    )
+
+
+def main() -> None:
+    """Run all cells, combine their members in many ways and write ``recipes.csv``."""
+    arguments = experiment_arguments("Recipes on the development tables.")
+    outputs = (arguments.cells / "recipes").resolve()
+    cells = [{"dataset": name, "family": family} for family in FAMILIES for name in DEVELOPMENT]
+    run_study("recipes", partial(compute, outputs=outputs), cells, arguments)
+    if arguments.only:
+        return
+    with (arguments.results / "recipes.csv").open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["dataset", "recipe", "valid_loss", "bound", "members"])
+        figures: dict[str, float] = {}
+        for recipe in RECIPES:
+            lines = [judge(recipe, name, outputs, arguments.data) for name in DEVELOPMENT]
+            writer.writerows(lines)
+            figures[recipe] = float(np.mean([np.log(line[2]) for line in lines]))
+    print(json.dumps({name: round(float(np.exp(value)), 5) for name, value in figures.items()}))
+
+
+if __name__ == "__main__":
+    main()
