@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import csv
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -25,7 +25,7 @@ import torch
 from experiments.cells import experiment_arguments, run_study
 from experiments.combine import RECIPES, Members, judge
 from experiments.data import load_table, reported_loss, scale_target, split_rows
-from psilonnet.estimators.fitting import Design, Problem, knot_edges, rows_of_splits
+from psilonnet.estimators.fitting import Design, Problem, knot_edges, rows_of_splits, train_on_all
 from psilonnet.estimators.splits import make_splits
 from psilonnet.nn import path_norm_penalty, plain_net
 from psilonnet.scale import cell_key
@@ -45,6 +45,7 @@ DEVELOPMENT = (
     "heloc", "elevators", "brazilian_houses", "wine_quality", "road_safety",
 )  # fmt: skip
 FOLDS = 5
+REFITS = 4  # networks with other starts, trained on all rows
 RUNGS = ((0.05, 8), (0.3, 5), (0.5, 4))  # neighbours stay, to be averaged
 
 
@@ -143,6 +144,7 @@ def compute(cell: Cell, *, data: str, outputs: Path) -> Cell:
     run = design.run(net, problem, train, held, spread, Narrowing(RUNGS))
     seconds = perf_counter() - begin
     members = read_members(run, encoded, splits)
+    members = replace(members, refits=refits(members, encoded, design, table.task))
     members.save(outputs / f"{cell_key(cell)}.npz")
     task, numbers = table.task, range(members.count)
     return {
@@ -172,11 +174,22 @@ def read_members(run: Run, encoded: Encoded, splits: Any) -> Members:
     return Members(
         strengths=np.array([STRENGTHS[k] for k in whole]),
         held=held,
-        judged=np.stack([on_judges[own].mean(axis=0) for own in whole.values()]),
+        folds=np.stack([on_judges[own] for own in whole.values()]),
+        refits=np.empty((0, len(encoded.judges_y))),
+        first=np.isin(np.arange(len(encoded.problem.y)), splits[0][1]).astype(float),
         bounds=np.array([np.mean([bounds[p] for p in own]) for own in whole.values()]),
         y=encoded.problem.y[:, 0].double().numpy(),
         judges_y=encoded.judges_y,
     )
+
+
+def refits(members: Members, encoded: Encoded, design: Design, task: str) -> np.ndarray[Any, Any]:
+    """Return outputs of networks trained on all rows at the best strength: (seeds, rows)."""
+    losses = [members.held_loss(task, k) for k in range(members.count)]
+    strength = float(members.strengths[int(np.argmin(losses))])
+    run = train_on_all(encoded.problem, strength, design, n_members=REFITS, prune=False)
+    outputs: np.ndarray[Any, Any] = plain_net(run.net)(encoded.judges_x)[..., 0].numpy()
+    return outputs
 
 
 def main() -> None:
@@ -189,7 +202,7 @@ def main() -> None:
         return
     with (arguments.results / "recipes.csv").open("w", newline="") as file:
         writer = csv.writer(file)
-        writer.writerow(["dataset", "recipe", "valid_loss", "bound", "members"])
+        writer.writerow(["dataset", "recipe", "valid_loss", "bound", "networks"])
         figures: dict[str, float] = {}
         for recipe in RECIPES:
             lines = [judge(recipe, name, outputs, arguments.data) for name in DEVELOPMENT]

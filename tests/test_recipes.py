@@ -4,7 +4,19 @@ import numpy as np
 import pytest
 
 from experiments import recipes
-from experiments.combine import RECIPES, Members, best, greedy, joined, judge, mean_loss
+from experiments.combine import (
+    RECIPES,
+    Members,
+    best,
+    best_weights,
+    greedy,
+    greedy_weights,
+    joined,
+    judge,
+    mean_loss,
+    of_one_split,
+    refit,
+)
 
 
 def made_up(seed=0, count=6, task="regression"):
@@ -19,7 +31,9 @@ def made_up(seed=0, count=6, task="regression"):
     return Members(
         strengths=np.arange(count, dtype=float),
         held=near(y),
-        judged=near(judges_y),
+        folds=np.stack([near(judges_y)[:2] for _ in range(count)]),
+        refits=near(judges_y)[:4],
+        first=(np.arange(300) < 60).astype(float),
         bounds=np.arange(1.0, count + 1),
         y=y,
         judges_y=judges_y,
@@ -30,13 +44,24 @@ def made_up(seed=0, count=6, task="regression"):
 def test_greedy_average_is_never_worse_on_held_out_rows(task):
     members = made_up(task=task)
     losses = []
-    for rule in (best, greedy):
-        weights = rule(task, members)
+    for weigh in (best_weights, greedy_weights):
+        weights = weigh(task, members)
         assert weights.sum() == pytest.approx(1)
         assert (weights >= 0).all()
         losses.append(mean_loss(task, weights @ members.held, members.y))
     assert losses[1] <= losses[0]
     assert (weights > 0).sum() > 1  # independent errors: an average helps
+
+
+@pytest.mark.parametrize(
+    ("rule", "nets"), [(best, 2), (of_one_split(best_weights), 1), (refit(4), 4)]
+)
+def test_rules_count_their_networks(rule, nets):
+    members = made_up()
+    outputs, bound, count = rule("regression", members)
+    assert outputs.shape == (400,)
+    assert 1 <= bound <= 6
+    assert count == nets
 
 
 def test_members_are_joined_saved_and_loaded(tmp_path):
@@ -60,7 +85,7 @@ def test_a_family_is_trained_and_judged(data_dir, tmp_path, monkeypatch):
     assert name == "brazilian_houses"
     assert 0 < loss < 3
     assert bound > 0
-    assert 1 <= used <= 4
+    assert used in (5, 10, 15, 20)  # five folds each
 
 
 def test_every_family_is_part_of_a_recipe():
