@@ -38,7 +38,7 @@ SHORT = 1000  # steps; below, no strength is dropped on the way
 # One standard error needs the stronger neighbours of the best strength trained to the end.
 RUNGS = {"best": NARROWING, "one_standard_error": ((0.05, 8), (0.3, 5))}
 PRUNE_SHARE = 0.2  # of the steps, at the end
-PRUNE_NORM = 8.0  # of the rows when pruning begins
+PRUNE_NORM = 16.0  # of the rows when pruning begins: larger leaves fewer weights
 
 
 @dataclass(frozen=True)
