@@ -198,6 +198,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="where the table is written")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
+    torch.set_float32_matmul_precision("medium")  # quicker training; predictions are in float64
     warnings.simplefilter("ignore")  # of the peers
     size = QUICK if arguments.quick else FULL
     lines, ratios = [], []
