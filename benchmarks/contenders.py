@@ -40,7 +40,7 @@ def fit_booster(kind: str, task: str, x: Any, y: Any) -> Any:
     ending = "Classifier" if task == "classification" else "Regressor"
     if kind == "LightGBM":
         model = getattr(import_module("lightgbm"), f"LGBM{ending}")
-        return model(300, learning_rate=0.05, n_jobs=1, verbose=-1).fit(x, y)
+        return model(n_estimators=300, learning_rate=0.05, n_jobs=1, verbose=-1).fit(x, y)
     model = getattr(import_module("catboost"), f"CatBoost{ending}")
     quiet = {"verbose": False, "allow_writing_files": False}
     return model(iterations=300, thread_count=1, random_seed=0, **quiet).fit(x, y)

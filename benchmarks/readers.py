@@ -59,12 +59,19 @@ def read_catboost(path: Path) -> Predict:
     return lambda rows: model.predict(rows, thread_count=1)
 
 
+def read_realmlp(path: Path) -> Predict:
+    """Read a model that was fitted on an array, and wants one."""
+    model = pickle.loads(path.read_bytes())
+    return lambda rows: model.predict(np.asarray(rows))
+
+
 READERS: dict[str, Callable[[Path], Predict]] = {
     "torch": read_torch,
     "numpy": read_numpy,
     "onnx": read_onnx,
     "LightGBM": read_lightgbm,
     "CatBoost": read_catboost,
+    "RealMLP": read_realmlp,
 }
 
 
