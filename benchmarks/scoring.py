@@ -38,7 +38,7 @@ FULL, QUICK = 20_000_000, 200_000
 COLUMNS = [f"x{k}" for k in range(10)]
 FILE_ROWS, GROUP_ROWS, BATCH, CALL = 1_000_000, 250_000, 131_072, 2048
 COMPARED = 4_000_000  # rows at most that are scored in all three ways
-FILES = 4  # at least
+FILES, PORTIONS = 4, 2  # at least, and what is scored in turn
 
 
 def write_files(folder: Path, rows: int) -> list[Path]:
@@ -99,10 +99,10 @@ def compare(paths: list[Path], model: Path, folder: Path) -> dict[str, float]:
 
     predictor = Predictor(model)
     options = {"keep": ["id"], "progress": False}
-    ways: dict[str, Callable[[Path], object]] = {
-        "bare": lambda path: score_bare(predictor, path, folder / "bare"),
-        "score": lambda path: score(model, path, folder / "score", **options),
-        "ray": lambda path: score(model, path, folder / "ray", cluster="local", **options),
+    ways: dict[str, Callable[[list[Path]], object]] = {
+        "bare": lambda own: [score_bare(predictor, path, folder / "bare") for path in own],
+        "score": lambda own: score(model, own, folder / "score", **options),
+        "ray": lambda own: score(model, own, folder / "ray", cluster="local", **options),
     }
     seconds = dict.fromkeys(ways, 0.0)
     warm = folder / "warm.parquet"
@@ -110,11 +110,11 @@ def compare(paths: list[Path], model: Path, folder: Path) -> dict[str, float]:
     ray.init(num_cpus=1, include_dashboard=False, log_to_driver=False)
     try:
         for way in ways.values():
-            way(warm)
-        for path in paths:
+            way([warm])
+        for k in range(PORTIONS):
             for name, way in ways.items():
                 start = perf_counter()
-                way(path)
+                way(paths[k::PORTIONS])
                 seconds[name] += perf_counter() - start
     finally:
         ray.shutdown()

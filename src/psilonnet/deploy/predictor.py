@@ -160,7 +160,8 @@ class _Net:
                 h = np.concatenate([np.maximum(h, 0.0), np.minimum(h, 0.0)], axis=1)
             elif edges is not None:
                 h = _knots(h, edges)
-            h = h @ weight + bias
+            h = h @ weight
+            h += bias  # in place: another array of this size costs as much as a small product
         return h
 
     def rounding(self, size: Array) -> Array:
