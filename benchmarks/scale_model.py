@@ -138,7 +138,7 @@ def measure(cells: int = 1000) -> dict[str, float]:
     from psilonnet.scale.cells import outcomes  # noqa: PLC0415
 
     work = [{"n": n} for n in range(cells)]
-    ray.init(include_dashboard=False, log_to_driver=False)
+    ray.init(address="local", include_dashboard=False, log_to_driver=False)
     try:
         list(outcomes(_nothing, work[:50], "local"))  # starts the workers
         start = perf_counter()

@@ -108,7 +108,7 @@ def compare(paths: list[Path], model: Path, folder: Path) -> dict[str, float]:
     seconds = dict.fromkeys(ways, 0.0)
     warm = folder / "warm.parquet"
     pq.write_table(pq.ParquetFile(paths[0]).read_row_group(0).slice(0, 1000), warm)
-    ray.init(num_cpus=1, include_dashboard=False, log_to_driver=False)
+    ray.init(address="local", num_cpus=1, include_dashboard=False, log_to_driver=False)
     try:
         for way in ways.values():
             way([warm])

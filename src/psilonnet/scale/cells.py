@@ -181,8 +181,9 @@ def _connected(ray: Any, cluster: str) -> Iterator[None]:
     if ray.is_initialized():
         yield
         return
-    address = None if cluster == "local" else cluster
-    ray.init(address=address, include_dashboard=False if address is None else None)
+    # "local" itself is passed on: without an address Ray joins any cluster it finds running here,
+    # and that may be somebody else's.
+    ray.init(address=cluster, include_dashboard=False if cluster == "local" else None)
     try:
         yield
     finally:
