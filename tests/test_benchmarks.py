@@ -3,6 +3,11 @@
 import json
 import subprocess
 import sys
+from dataclasses import replace
+
+import pytest
+
+from benchmarks.scale_model import Costs, fitting, scoring, simulate
 
 STEP_KEYS = {
     "p_net_eager",
@@ -52,6 +57,24 @@ def test_certificate_benchmark_ends_with_its_figures(repo):
     assert {"global_over_predict", "local_over_predict"} <= set(figures)
     assert figures["global_over_predict"] < 3  # 1.2 on a quiet machine
     assert figures["local_over_predict"] < 120  # 40 on a quiet machine
+
+
+def test_scoring_benchmark_ends_with_its_figures(repo):
+    figures = last_line(repo, "benchmarks.scoring")
+    assert {"rows_per_s_core", "ray_over_bare", "peak_mb_quarter"} <= set(figures)
+    assert figures["score_over_bare"] > 0.5  # 0.9 and more on a quiet machine
+    assert figures["peak_mb"] < 1.2 * figures["peak_mb_quarter"]
+
+
+def test_cost_model_agrees_with_the_simulation():
+    for workers, per_task in ((16, 1), (128, 50), (1024, 50)):
+        run = replace(fitting(Costs(), workers, per_task), tasks=20_000)
+        assert simulate(run) == pytest.approx(run.estimate, rel=0.15)
+    for workers in (2, 64):
+        run = scoring(Costs(), workers, 1_000_000)
+        assert simulate(run) == pytest.approx(run.estimate, rel=0.15)
+    assert fitting(Costs(), 1024, 1).bottleneck == "driver"
+    assert fitting(Costs(), 128, 50).bottleneck == "workers"
 
 
 def test_prediction_benchmark_ends_with_its_figures(repo):

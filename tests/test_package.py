@@ -33,6 +33,7 @@ def test_show_versions_names_every_dependency(capsys):
         ("psilonnet", ["torch", "sklearn", "numpy"]),
         ("psilonnet.functional", ["sklearn", "pandas", "matplotlib", "ray", "onnx"]),
         ("psilonnet.nn", ["sklearn", "pandas", "matplotlib", "ray", "onnx"]),
+        ("psilonnet.scale", ["torch", "sklearn", "pandas", "pyarrow", "ray", "onnx"]),
     ],
 )
 def test_a_floor_loads_alone(module, absent):
@@ -52,6 +53,7 @@ PAGES = [
     "docs/own_loop.md",
     "docs/pieces.md",
     "docs/report.md",
+    "docs/scoring.md",
     "docs/training.md",
 ]
 

@@ -174,6 +174,6 @@ def test_interrupt_writes_nothing(folder):
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=30)
     assert process.returncode == 130  # as shells have it
-    assert "Stopped. Nothing was written." in said
+    assert "Stopped. Nothing half-done was written." in said
     assert "Traceback" not in said
     assert not out.exists()

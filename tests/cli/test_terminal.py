@@ -82,7 +82,7 @@ def test_progress_is_shown_and_ctrl_c_stops_it(terminal):
     terminal.wait_for(r"\d+/900000")  # the bar
     terminal.call("send-keys", "C-c")
     shown = terminal.wait_for(r"^houses.csv")
-    assert "Stopped. Nothing was written." in shown
+    assert "Stopped. Nothing half-done was written." in shown
     assert "ended with 130" in shown
     assert "Traceback" not in shown
     assert "n.psilon" not in shown.split("ended with 130")[1]

@@ -2,10 +2,12 @@ import errno
 import json
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 
 from psilonnet.scale import CellsFailedError, Results, cell_key, run_cells
+from psilonnet.scale import cells as cells_module
 from psilonnet.scale import results as results_module
 
 CELLS = [{"n": n} for n in range(6)]
@@ -82,6 +84,20 @@ def test_disk_that_refuses_for_good_ends_with_the_remedy(tmp_path, monkeypatch):
     ):
         results.write({"n": 1}, 1)
     assert caught.value.__cause__.errno == errno.ENOENT
+
+
+@pytest.mark.parametrize("cluster", ["local", "auto", "10.0.0.1:6379"])
+def test_local_never_joins_a_cluster_that_is_running_already(cluster):
+    asked = []
+    ray = SimpleNamespace(
+        is_initialized=lambda: False,
+        init=lambda **options: asked.append(options["address"]),
+        shutdown=lambda: None,
+    )
+    with cells_module._connected(ray, cluster):
+        pass
+    # Ray starts its own for "local" alone; None would join the latest one on this machine.
+    assert asked == [cluster]
 
 
 def test_cluster_without_ray_names_the_extra(tmp_path):

@@ -22,7 +22,7 @@ def main() -> None:
         commands.app()
     except SystemExit as end:
         if end.code == INTERRUPTED:
-            print("Stopped. Nothing was written.", file=sys.stderr)
+            print("Stopped. Nothing half-done was written.", file=sys.stderr)
         raise
     except MISTAKES as error:
         sys.exit(f"Error: {error}")

@@ -11,6 +11,7 @@ import polars as pl
 import typer
 
 import psilonnet  # its names load when they are used, so that --help is quick
+from psilonnet.cli.score_command import score
 
 app = typer.Typer(
     help="Neural networks for small tables that come with a proof.",
@@ -18,6 +19,8 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+
+app.command()(score)
 
 FEW_CLASSES = 10
 MISSING = ["", "NA", "N/A", "NaN", "nan", "null", "None", "?"]

@@ -1,9 +1,29 @@
-"""From a network to an artefact."""
+"""From a network to an artefact.
 
-from psilonnet.deploy.compact import CompactNet, compact_nets
-from psilonnet.deploy.model_file import ModelFileError, read_model_file, write_model_file
-from psilonnet.deploy.numpy_export import write_numpy_export
-from psilonnet.deploy.onnx import Outcome, onnx_inputs, write_onnx, write_onnx_core
+The names below are loaded on first use, so that ``psilonnet.deploy.predictor`` needs NumPy only.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from psilonnet.deploy.compact import CompactNet, compact_nets
+    from psilonnet.deploy.model_file import ModelFileError, read_model_file, write_model_file
+    from psilonnet.deploy.numpy_export import write_numpy_export
+    from psilonnet.deploy.onnx import Outcome, onnx_inputs, write_onnx, write_onnx_core
+
+_HOMES = {
+    "CompactNet": "compact",
+    "ModelFileError": "model_file",
+    "Outcome": "onnx",
+    "compact_nets": "compact",
+    "onnx_inputs": "onnx",
+    "read_model_file": "model_file",
+    "write_model_file": "model_file",
+    "write_numpy_export": "numpy_export",
+    "write_onnx": "onnx",
+    "write_onnx_core": "onnx",
+}
 
 __all__ = [
     "CompactNet",
@@ -17,3 +37,9 @@ __all__ = [
     "write_onnx",
     "write_onnx_core",
 ]
+
+
+def __getattr__(name: str) -> object:
+    if name in _HOMES:
+        return getattr(import_module(f"psilonnet.deploy.{_HOMES[name]}"), name)
+    raise AttributeError(f"module 'psilonnet.deploy' has no attribute {name!r}")

@@ -83,17 +83,13 @@ class Predictor:
         outputs = self.decision_function(table)
         if self.classes is None:
             return outputs[:, 0] if self._one_target else outputs
-        return np.array(self.classes)[_class_numbers(outputs)]
+        return np.array(self.classes)[class_numbers(outputs)]
 
     def predict_proba(self, table: Any) -> Array:
         """Return the probabilities of the classes, of shape (rows, classes)."""
         if self.classes is None:
             raise ValueError("Only a classifier has probabilities. This model is a regressor.")
-        logits = self.decision_function(table)
-        if logits.shape[1] == 1:
-            logits = np.concatenate([np.zeros_like(logits), logits], axis=1)
-        shares = np.exp(logits - logits.max(axis=1, keepdims=True))
-        return np.asarray(shares / shares.sum(axis=1, keepdims=True))
+        return probabilities(self.decision_function(table))
 
     def certify(self, table: Any) -> Array:
         """Return how many scales all numbers of a row can move and the class provably stays."""
@@ -164,7 +160,8 @@ class _Net:
                 h = np.concatenate([np.maximum(h, 0.0), np.minimum(h, 0.0)], axis=1)
             elif edges is not None:
                 h = _knots(h, edges)
-            h = h @ weight + bias
+            h = h @ weight
+            h += bias  # in place: another array of this size costs as much as a small product
         return h
 
     def rounding(self, size: Array) -> Array:
@@ -275,7 +272,16 @@ class _Encoder:
         return [table[keys[name]] for name in self.names]
 
 
-def _class_numbers(outputs: Array) -> Array:
+def probabilities(logits: Array) -> Array:
+    """Return the probabilities of the classes; the first of two classes has the logit 0."""
+    if logits.shape[1] == 1:
+        logits = np.concatenate([np.zeros_like(logits), logits], axis=1)
+    shares = np.exp(logits - logits.max(axis=1, keepdims=True))
+    return np.asarray(shares / shares.sum(axis=1, keepdims=True))
+
+
+def class_numbers(outputs: Array) -> Array:
+    """Return the number of the most probable class of each row."""
     return (outputs[:, 0] > 0).astype(int) if outputs.shape[1] == 1 else outputs.argmax(axis=1)
 
 

@@ -2,5 +2,14 @@
 
 from psilonnet.scale.cells import CellsFailedError, run_cells
 from psilonnet.scale.results import Results, cell_key
+from psilonnet.scale.scoring import Scored, ScoringFailedError, score
 
-__all__ = ["CellsFailedError", "Results", "cell_key", "run_cells"]
+__all__ = [
+    "CellsFailedError",
+    "Results",
+    "Scored",
+    "ScoringFailedError",
+    "cell_key",
+    "run_cells",
+    "score",
+]

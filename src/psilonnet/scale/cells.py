@@ -17,7 +17,7 @@ from psilonnet.scale.results import Results, cell_key
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
 Cell = dict[str, Any]
 
@@ -109,15 +109,10 @@ def run_cells(
     wanted = {cell_key(cell): cell for cell in cells}
     missing = [cell for cell in wanted.values() if cell not in results]
     failures: list[tuple[Cell, Exception]] = []
-    outcomes = (
-        _in_this_process(function, missing)
-        if cluster is None
-        else _on_ray(function, missing, cluster, {"num_cpus": cpus, "max_retries": retries})
-    )
     with tqdm(
         total=len(wanted), initial=len(wanted) - len(missing), unit="cell", disable=not progress
     ) as bar:
-        for cell, result, error in outcomes:
+        for cell, result, error in outcomes(function, missing, cluster, cpus, retries):
             if error is None:
                 results.write(cell, result)
             else:
@@ -128,10 +123,23 @@ def run_cells(
     return results
 
 
-Outcome = tuple[Cell, Any, "Exception | None"]
+Outcome = tuple[Any, Any, "Exception | None"]  # a cell, its result, what it raised
 
 
-def _in_this_process(function: Callable[[Cell], Any], cells: list[Cell]) -> Iterator[Outcome]:
+def outcomes(
+    function: Callable[[Any], Any],
+    cells: Sequence[Any],
+    cluster: str | None,
+    cpus: float = 1.0,
+    retries: int = 10,
+) -> Iterator[Outcome]:
+    """Yield what becomes of each cell, in the order in which they are done; write nothing."""
+    if cluster is None:
+        return _in_this_process(function, cells)
+    return _on_ray(function, cells, cluster, {"num_cpus": cpus, "max_retries": retries})
+
+
+def _in_this_process(function: Callable[[Any], Any], cells: Sequence[Any]) -> Iterator[Outcome]:
     for cell in cells:
         try:
             outcome: Outcome = (cell, function(cell), None)
@@ -141,19 +149,19 @@ def _in_this_process(function: Callable[[Cell], Any], cells: list[Cell]) -> Iter
 
 
 def _on_ray(
-    function: Callable[[Cell], Any], cells: list[Cell], cluster: str, options: dict[str, Any]
+    function: Callable[[Any], Any], cells: Sequence[Any], cluster: str, options: dict[str, Any]
 ) -> Iterator[Outcome]:
     if not cells:
         return
     ray = require("ray", "ray")
 
-    def compute(cell: Cell) -> Any:  # Ray takes a function, not any callable
+    def compute(cell: Any) -> Any:  # Ray takes a function, not any callable
         return function(cell)
 
     with _connected(ray, cluster):
         task = ray.remote(**options)(compute)
         waiting = iter(cells)
-        running: dict[Any, Cell] = {}
+        running: dict[Any, Any] = {}
         while True:
             running.update({task.remote(c): c for c in islice(waiting, WINDOW - len(running))})
             if not running:
@@ -173,8 +181,9 @@ def _connected(ray: Any, cluster: str) -> Iterator[None]:
     if ray.is_initialized():
         yield
         return
-    address = None if cluster == "local" else cluster
-    ray.init(address=address, include_dashboard=False if address is None else None)
+    # "local" itself is passed on: without an address Ray joins any cluster it finds running here,
+    # and that may be somebody else's.
+    ray.init(address=cluster, include_dashboard=False if cluster == "local" else None)
     try:
         yield
     finally:

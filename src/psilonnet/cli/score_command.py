@@ -1,0 +1,60 @@
+"""The command that scores many rows."""
+
+from __future__ import annotations
+
+import sys
+from enum import Enum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+class Runtime(str, Enum):
+    """What computes the predictions."""
+
+    numpy = "numpy"
+    onnx = "onnx"
+
+
+def score(
+    model: Annotated[
+        Path, typer.Argument(help="A model file, or a folder written by export_numpy.")
+    ],
+    files: Annotated[
+        list[str], typer.Argument(help="Parquet files, folders or patterns such as 'in/*.parquet'.")
+    ],
+    out: Annotated[Path, typer.Option(help="The folder for the predictions.")],
+    keep: Annotated[
+        list[str] | None, typer.Option(help="A column to carry over, such as an id; repeat it.")
+    ] = None,
+    cluster: Annotated[
+        str | None, typer.Option(help="'local', or the address of a Ray cluster.")
+    ] = None,
+    runtime: Annotated[
+        Runtime, typer.Option(help="numpy: float64, certified; onnx: float32, faster.")
+    ] = Runtime.numpy,
+    block_rows: Annotated[int, typer.Option(help="Rows per output file, about.")] = 1_000_000,
+) -> None:
+    """Predict every row of many Parquet files; run it again to go on after a stop.
+
+    Example: psilonnet score houses.psilon 'in/*.parquet' --out out/ --keep id
+    """
+    from psilonnet import scale  # noqa: PLC0415  # so that --help is quick
+
+    try:
+        done = scale.score(
+            model,
+            files,
+            out,
+            keep=keep or [],
+            cluster=cluster,
+            runtime=runtime.value,
+            block_rows=block_rows,
+        )
+    except (OSError, ModuleNotFoundError, scale.ScoringFailedError) as error:
+        sys.exit(f"Error: {error}")
+    print(
+        f"{done.rows:,} rows in {len(done.paths)} files in {out}; {done.new_rows:,} of them are "
+        "new."
+    )

@@ -1,0 +1,137 @@
+"""One block: its rows are read in batches, predicted, and written whole or not at all."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+from psilonnet._extras import require
+from psilonnet.scale.blocks import UnreadableError, fingerprint
+from psilonnet.scale.shipped import open_model
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from psilonnet.scale.blocks import Block
+    from psilonnet.scale.shipped import ShippedModel
+
+BATCH = 131_072  # rows in memory at a time, and of a row group that is written
+BUFFER = 1 << 20  # bytes of a column read at a time
+FACTS = b"psilonnet.score"
+ASIDE = ".part"
+
+
+@dataclass(frozen=True)
+class BlockScorer:
+    """Scores blocks into a folder, in this process or in a worker of a cluster.
+
+    Attributes
+    ----------
+    model : ShippedModel
+    out : str
+    keep : tuple of str
+        Columns that are carried over.
+    """
+
+    model: ShippedModel
+    out: str
+    keep: tuple[str, ...]
+
+    def facts(self, block: Block) -> dict[str, Any]:
+        """Return what an output must have been made from; it is written into the output."""
+        return {
+            "model": self.model.digest,
+            "keep": list(self.keep),
+            "file": [block.source.size, block.source.footer],
+            "row_groups": list(block.groups),
+        }
+
+    def is_done(self, block: Block) -> bool:
+        """Whether the output is there; one that was made from something else is refused."""
+        path = Path(self.out, block.output)
+        if not path.exists():
+            return False
+        found, wanted = _read_facts(path), self.facts(block)
+        if changed := [_WORDS[k] for k in wanted if found.get(k) != wanted[k]]:
+            raise ValueError(
+                f"The output {str(path)!r} was made with {' and '.join(changed)}. Delete it and "
+                f"the other outputs of {block.source.path!r}, or score into another folder."
+            )
+        return True
+
+    def __call__(self, block: Block) -> int:
+        """Score a block, unless its output is there, and return the number of its rows."""
+        path = Path(self.out, block.output)
+        if path.exists():  # Ray starts a block again if it did not hear that it was done
+            return block.rows
+        path.parent.mkdir(parents=True, exist_ok=True)
+        aside = path.with_name(f".{path.name}.{uuid4().hex[:8]}{ASIDE}")
+        try:
+            with aside.open("wb") as file:
+                self._write(block, file)
+                file.flush()
+                os.fsync(file.fileno())
+            aside.replace(path)
+        finally:
+            aside.unlink(missing_ok=True)
+        return block.rows
+
+    def _write(self, block: Block, file: Any) -> None:
+        pa, pq = require("pyarrow", "parquet"), require("pyarrow.parquet", "parquet")
+        runtime = open_model(self.model)
+        predicted = pa.schema(self.model.output_fields)
+        writer, rows = None, 0
+        try:
+            for table in _tables(block, [*dict.fromkeys([*self.model.columns, *self.keep])]):
+                kept = table.select(list(self.keep))
+                columns = [*kept.columns, *runtime.predict(table)]
+                if writer is None:
+                    schema = pa.schema([*kept.schema, *predicted])
+                    facts = {FACTS: json.dumps(self.facts(block))}
+                    writer = pq.ParquetWriter(file, schema.with_metadata(facts))
+                writer.write_table(pa.table(columns, schema=writer.schema))
+                rows += len(table)
+        finally:
+            if writer is not None:
+                writer.close()
+        if rows != block.rows:
+            raise UnreadableError(f"{rows} rows were found where the footer promises {block.rows}")
+
+
+_WORDS = {
+    "model": "another model or runtime",
+    "keep": "other columns to keep",
+    "file": "another content of the file",
+    "row_groups": "another number of rows per block",
+}
+
+
+def _read_facts(path: Path) -> dict[str, Any]:
+    pq = require("pyarrow.parquet", "parquet")
+    try:
+        facts = json.loads((pq.read_schema(path).metadata or {})[FACTS])
+    except (OSError, ValueError, KeyError):
+        return {}
+    return facts if isinstance(facts, dict) else {}
+
+
+def _tables(block: Block, columns: list[str]) -> Iterator[Any]:
+    """Yield the rows of a block, a batch at a time."""
+    pa, pq = require("pyarrow", "parquet"), require("pyarrow.parquet", "parquet")
+    try:
+        if fingerprint(block.source.path) != (block.source.size, block.source.footer):
+            raise UnreadableError("it has changed since the run began; run again when it is whole")
+        with pq.ParquetFile(block.source.path, buffer_size=BUFFER) as file:
+            for batch in file.iter_batches(
+                BATCH, row_groups=list(range(*block.groups)), columns=columns, use_threads=False
+            ):
+                yield pa.Table.from_batches([batch]).select(columns)
+    except UnreadableError:
+        raise
+    except (OSError, pa.ArrowException) as error:
+        first = str(error).split("\n", maxsplit=1)[0]
+        raise UnreadableError(f"its rows cannot be read ({first})") from error

@@ -1,0 +1,192 @@
+"""A fitted model over all rows of many Parquet files."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tqdm.auto import tqdm
+
+from psilonnet.scale.block_output import ASIDE, BlockScorer
+from psilonnet.scale.blocks import check_schemas, find_files, read_sources
+from psilonnet.scale.cells import outcomes
+from psilonnet.scale.shipped import ship_model
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterable, Sequence
+
+    from psilonnet.scale.blocks import Block
+    from psilonnet.scale.shipped import ShippedModel
+
+Failures = list[tuple[str, Exception]]
+
+
+@dataclass(frozen=True)
+class Scored:
+    """What a run of :func:`score` leaves.
+
+    Attributes
+    ----------
+    paths : list of Path
+        All outputs, in the order of the files and of their rows.
+    rows : int
+        Rows in all outputs.
+    new_rows : int
+        Rows that this run has scored; the others were there before.
+    """
+
+    paths: list[Path]
+    rows: int
+    new_rows: int
+
+
+class ScoringFailedError(RuntimeError):
+    """Some rows could not be scored; the outputs of all others are written.
+
+    Parameters
+    ----------
+    failures : list of (str, exception)
+        The files or blocks without an output, with the reasons.
+    """
+
+    def __init__(self, failures: Failures) -> None:
+        self.failures = failures
+        lines = [f"  {where}: {_first_line(error)}" for where, error in failures[:5]]
+        more = [f"  and {len(failures) - 5} more"] if len(failures) > 5 else []
+        heading = (
+            f"Blocks or files that could not be scored: {len(failures)}. All others are written: "
+            "mend or remove these files and run the same again, and only what is missing is scored."
+        )
+        super().__init__("\n".join([heading, *lines, *more]))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.failures,)
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).split("\n", maxsplit=1)[0] or type(error).__name__
+
+
+def score(
+    model: Any,
+    files: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
+    out: str | os.PathLike[str],
+    *,
+    keep: Sequence[str] = (),
+    cluster: str | None = None,
+    runtime: str = "numpy",
+    block_rows: int = 1_000_000,
+    progress: bool = True,
+) -> Scored:
+    """Score every row of many Parquet files, and write the predictions to Parquet files.
+
+    The files are cut into blocks of row groups. Each block becomes one file in ``out``, named
+    after its file and its number, and is written whole or not at all. Run the same again after a
+    stop of any kind, and only the missing blocks are scored. Memory does not grow with the rows.
+
+    Parameters
+    ----------
+    model : estimator or path
+        A fitted estimator, a file written by ``save``, or a folder written by ``export_numpy``.
+    files : path, pattern, folder, or iterable of these
+        Such as ``"in/*.parquet"``. They must have the columns of the model; others are ignored.
+    out : path
+        A folder. On a cluster, all machines must see it and the files under the same paths.
+    keep : sequence of str
+        Columns to carry over, such as an identifier.
+    cluster : str, optional
+        ``None`` scores in this process. ``"local"`` starts Ray on this machine, and any other
+        value is the address of a Ray cluster; both need the extra ``ray``.
+    runtime : {"numpy", "onnx"}
+        ``"numpy"`` computes in float64, as certificates assume. ``"onnx"`` computes in float32,
+        about three times as fast; it needs the extra ``onnx``, here and on the cluster.
+    block_rows : int, default=1,000,000
+        Rows of a block at most; a row group that has more is a block of its own.
+    progress : bool, default=True
+        Whether to show a progress bar with the time left.
+
+    Returns
+    -------
+    Scored
+        The outputs have the columns to keep, ``prediction``, and for classifiers
+        ``probability of`` each class.
+
+    Raises
+    ------
+    ValueError
+        Before the first row is scored: if files lack columns or hold other kinds of values, or if
+        outputs are there that were made from something else.
+    ScoringFailedError
+        At the end, if files cannot be read or hold infinite numbers.
+    OSError
+        If the disk refuses an output.
+    """
+    if isinstance(keep, str) or block_rows < 1:
+        raise ValueError(
+            "The 'keep' must be a list of names, and 'block_rows' at least 1. Got "
+            f"{keep!r} and {block_rows!r} instead."
+        )
+    folder = Path(out).absolute()
+    found = find_files(files)
+    _check_apart(found.values(), folder)
+    shipped = ship_model(model, runtime)
+    _check_names(shipped, keep)
+    schemas, blocks, failures = read_sources(found, block_rows)
+    check_schemas(schemas, shipped.columns, keep)
+    scorer = BlockScorer(shipped, str(folder), tuple(keep))
+    missing = [block for block in blocks if not scorer.is_done(block)]
+    folder.mkdir(parents=True, exist_ok=True)
+    failures += _score_blocks(scorer, missing, blocks, cluster, progress)
+    if failures:
+        raise ScoringFailedError(failures)
+    for left in folder.rglob(f".*{ASIDE}"):  # by workers that were killed
+        left.unlink(missing_ok=True)
+    rows, new_rows = (sum(block.rows for block in part) for part in (blocks, missing))
+    return Scored([folder / block.output for block in blocks], rows, new_rows)
+
+
+def _score_blocks(
+    scorer: BlockScorer,
+    missing: list[Block],
+    blocks: list[Block],
+    cluster: str | None,
+    progress: bool,
+) -> Failures:
+    """Score the missing blocks, and return those that failed."""
+    rows = sum(block.rows for block in blocks)
+    done = rows - sum(block.rows for block in missing)
+    failures: Failures = []
+    with tqdm(total=rows, initial=done, unit="row", unit_scale=True, disable=not progress) as bar:
+        for block, _, error in outcomes(scorer, missing, cluster):
+            # What is wrong with a file is another error; this is the disk, and more would follow.
+            if isinstance(error, OSError):
+                raise OSError(
+                    f"The output {block.output!r} could not be written to {scorer.out!r} "
+                    f"({error}). All outputs before it are safe: make room on the disk and run "
+                    "the same again."
+                ) from error
+            if error is not None:
+                failures.append((str(block), error))
+            bar.update(block.rows)
+    return failures
+
+
+def _check_apart(files: Iterable[Path], out: Path) -> None:
+    inside = [path for path in files if out in path.parents]
+    if inside:
+        raise ValueError(
+            "The outputs must go to a folder without files to score, or a second run would score "
+            f"its own outputs. {str(inside[0])!r} is in {str(out)!r}: choose another 'out'."
+        )
+
+
+def _check_names(shipped: ShippedModel, keep: Sequence[str]) -> None:
+    names = [*keep, *(name for name, _ in shipped.output_fields)]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise ValueError(
+            "The columns of an output must have different names. Kept or predicted twice: "
+            f"{twice}. Leave it out of 'keep', or rename it in the files."
+        )
