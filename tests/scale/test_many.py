@@ -193,7 +193,7 @@ KEYS = {
         pl.Series([datetime.date(2024, 1, 1), None, datetime.date(2024, 1, 2)]),
         "date32[day]",
     ),
-    "categories": (pd.Series(["a", "b", "a"], dtype="category"), pl.Series(["a", None, "b"]), "string"),
+    "categories": (pd.Series(list("aba"), dtype="category"), pl.Series(["a", None, "b"]), "string"),
     "booleans": (pd.Series([True, False, True]), pl.Series([True, None, False]), "bool"),
 }  # fmt: skip
 
@@ -223,7 +223,7 @@ def test_tasks_are_even_and_bounded():
     sizes = np.full(50, 100)
     planned = plan_tasks(sizes, [key_name(k) for k in range(50)])
     assert [len(task) for task in planned] == [25, 25]
-    assert sorted(sum(planned, [])) == list(range(50))
+    assert sorted(k for task in planned for k in task) == list(range(50))
     large = plan_tasks(np.full(50, 15_000), [key_name(k) for k in range(50)])
     assert [len(task) for task in large] == [1] * 50
 
@@ -258,6 +258,7 @@ def test_far_rows_are_counted_in_one_warning(tmp_path):
 MISTAKES = {
     "column": ({"by": "shop"}, ValueError, r"has no column 'shop'. It has \['store', 'size'"),
     "estimator": ({"estimator": LinearRegression()}, TypeError, "must be a PSiLONClassifier"),
+    "parameter": ({"estimator": PSiLONRegressor(width=0)}, ValueError, "'width' .* Got 0 instead"),
     "table": ({"table": [[1, 2]]}, TypeError, "must be a pandas, polars or Arrow table"),
     "cells": (
         {"table": stores(2).assign(mixed=lambda f: [1, "a"] * (len(f) // 2))},

@@ -173,8 +173,8 @@ def _connected(ray: Any, cluster: str) -> Iterator[None]:
     if ray.is_initialized():
         yield
         return
-    address = None if cluster == "local" else cluster
-    ray.init(address=address, include_dashboard=False if address is None else None)
+    # "local" starts a Ray of its own; without an address Ray would join any that runs here.
+    ray.init(address=cluster, include_dashboard=False if cluster == "local" else None)
     try:
         yield
     finally:

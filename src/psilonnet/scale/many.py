@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from psilonnet.estimators.base import BasePSiLON
+from psilonnet.estimators.parameters import check_parameters
 from psilonnet.estimators.saving import plain
 from psilonnet.scale.cells import CellsFailedError, run_cells
 from psilonnet.scale.group_task import GroupTask, index_lines
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 # populations that groups share, and short enough that a lost worker costs little.
 GROUPS_PER_TASK = 32
 ROWS_PER_TASK = 20_000
+RETRIES = 10  # of a task whose worker was lost
 
 
 def fit_many(
@@ -79,6 +81,7 @@ def fit_many(
             "The 'estimator' of fit_many must be a PSiLONClassifier or PSiLONRegressor. "
             f"Got {estimator!r} instead."
         )
+    check_parameters(type(estimator).__name__, estimator.get_params(deep=False))
     rows = as_arrow(table, [by, target])
     groups = groups_of(rows, by)
     if not groups.names:
@@ -168,7 +171,8 @@ def _lost_tasks(
     if not cells:
         return []
     try:
-        run_cells(task, cells, task.folder.done, cluster=cluster, progress=progress)
+        done = task.folder.done
+        run_cells(task, cells, done, cluster=cluster, retries=RETRIES, progress=progress)
     except CellsFailedError as failed:
         if not all(type(error).__module__.startswith("ray.") for _, error in failed.failures):
             raise  # not the fault of a group: a full disk, a folder that is not there
