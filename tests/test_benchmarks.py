@@ -84,3 +84,10 @@ def test_prediction_benchmark_ends_with_its_figures(repo):
     for runtime in ("torch", "numpy", "onnx", "scikit-learn_MLP", "random_forest"):
         assert figures[f"latency_us_{runtime}"] > 0
         assert figures[f"rows_per_s_{runtime}"] > 0
+
+
+def test_scale_benchmark_ends_with_its_figures(repo):
+    figures = last_line(repo, "benchmarks.scale")
+    # Groups side by side cost less than one by one.
+    assert figures["models_per_core_hour"] > figures["plain_loop_models_per_core_hour"]
+    assert 0.5 < figures["cost_flatness"] < 2  # 1.0 on a quiet machine

@@ -49,6 +49,7 @@ PAGES = [
     "docs/files.md",
     "docs/getting_started.md",
     "docs/index.md",
+    "docs/many.md",
     "docs/onnx.md",
     "docs/own_loop.md",
     "docs/pieces.md",

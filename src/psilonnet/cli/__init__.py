@@ -10,10 +10,19 @@ INTERRUPTED = 130  # the exit code of a command that was stopped from the keyboa
 MISTAKES = (ValueError, TypeError, OSError, ArithmeticError, MemoryError, ModuleNotFoundError)
 
 
+class StoppedError(SystemExit):
+    """A command that was stopped from the keyboard, and says itself what is written."""
+
+    def __init__(self, said: str) -> None:
+        super().__init__(INTERRUPTED)
+        self.said = said
+
+
 def main() -> None:
     """Run the command line; an error of the user's is one sentence and exit code 1."""
     try:
         commands = import_module("psilonnet.cli.commands")
+        import_module("psilonnet.cli.many_commands")
     except ModuleNotFoundError as error:
         if error.name not in ("typer", "polars"):
             raise
@@ -22,7 +31,7 @@ def main() -> None:
         commands.app()
     except SystemExit as end:
         if end.code == INTERRUPTED:
-            print("Stopped. Nothing half-done was written.", file=sys.stderr)
+            print(getattr(end, "said", "Stopped. Nothing half-done was written."), file=sys.stderr)
         raise
     except MISTAKES as error:
         sys.exit(f"Error: {error}")

@@ -24,6 +24,7 @@ from psilonnet.estimators.fitting import (
     knot_edges,
     train_on_all,
 )
+from psilonnet.estimators.jobs import finish
 from psilonnet.estimators.parameters import check_parameters
 from psilonnet.estimators.reading import as_table, check_weights, codes_of
 from psilonnet.estimators.shipping import Shipping
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from psilonnet.estimators.fitting import Choice
+    from psilonnet.estimators.jobs import Fitting
     from psilonnet.estimators.targets import ClassTarget, NumberTarget
     from psilonnet.tables import Column
 
@@ -108,6 +110,13 @@ class BasePSiLON(Shipping, BaseEstimator):  # type: ignore[misc]
         -------
         self
         """
+        finish(self._fitting(X, y, sample_weight, groups, validation_data))
+        return self
+
+    def _fitting(
+        self, X: Any, y: Any, sample_weight: Any, groups: Any, validation_data: Any
+    ) -> Fitting:
+        """Fit the model, and yield the populations that have to be trained for it."""
         check_parameters(type(self).__name__, self.get_params(deep=False))
         self.__dict__.pop("net_", None)  # a fit that is stopped leaves no half of a model
         if y is None:
@@ -134,8 +143,7 @@ class BasePSiLON(Shipping, BaseEstimator):  # type: ignore[misc]
         self.target_ = self._make_target(y, rows.weight)
         problem = self._problem(columns, y, rows.weight, self._row_factors(y, rows.weight))
         units = codes_of(labels[0][rows.position]) if labels else None
-        self._train(problem, units, validation_data)
-        return self
+        yield from self._train(problem, units, validation_data)
 
     def _problem(
         self, columns: Sequence[Column], y: Array, counts: Array, factors: Array
@@ -150,7 +158,7 @@ class BasePSiLON(Shipping, BaseEstimator):  # type: ignore[misc]
             outputs=self.target_.outputs,
         )
 
-    def _train(self, problem: Problem, groups: Array | None, validation_data: Any) -> None:
+    def _train(self, problem: Problem, groups: Array | None, validation_data: Any) -> Fitting:
         """Choose the strength, then train on all rows."""
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         design = self._design(problem, seed)
@@ -165,7 +173,9 @@ class BasePSiLON(Shipping, BaseEstimator):  # type: ignore[misc]
         strengths = self._strengths()
         choice = None
         if splits is not None and (len(strengths) > 1 or given or self._needs_held_out()):
-            choice = choose_strength(given or problem, splits, strengths, design, self.selection)
+            choice = yield from choose_strength(
+                given or problem, splits, strengths, design, self.selection
+            )
         self.path_ = None if choice is None else choice.path
         self.reg_strength_ = self._chosen(choice, strengths)
         whole = given or problem
@@ -174,7 +184,7 @@ class BasePSiLON(Shipping, BaseEstimator):  # type: ignore[misc]
         if given and self.n_members == 1 and not self.prune and choice is not None:
             self.net_, self.history_ = choice.nets.cpu(), choice.history
         else:
-            run = train_on_all(
+            run = yield from train_on_all(
                 problem, self.reg_strength_, design, n_members=self.n_members, prune=self.prune
             )
             self.net_ = run.net.cpu()

@@ -9,7 +9,8 @@ import numpy as np
 import torch
 
 from psilonnet.deploy import compact_nets
-from psilonnet.nn import PSiLONNet, PSiLONResNet, path_norm_penalty, plain_net
+from psilonnet.estimators.jobs import Job
+from psilonnet.nn import PSiLONNet, PSiLONResNet, plain_net
 from psilonnet.tables import weighted_quantile
 from psilonnet.training import (
     NARROWING,
@@ -18,7 +19,6 @@ from psilonnet.training import (
     Plan,
     Pruning,
     Rows,
-    Run,
     get_loss,
     repeat_member,
     stack_members,
@@ -27,12 +27,13 @@ from psilonnet.training import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Generator, Sequence
 
     from torch import Tensor
 
     from psilonnet.estimators.splits import Split
     from psilonnet.nn import Network
+    from psilonnet.training import Run
 
 SHORT = 1000  # steps; below, no strength is dropped on the way
 # One standard error needs the stronger neighbours of the best strength trained to the end.
@@ -98,7 +99,7 @@ class Design:
         activation: Any = "relu" if self.architecture == "mlp" else "crelu"
         return PSiLONNet(*sizes, **shape, activation=activation, generator=generator)
 
-    def run(
+    def job(
         self,
         net: Network,
         problem: Problem,
@@ -107,24 +108,24 @@ class Design:
         strengths: Sequence[float],
         *callbacks: Callback,
         prune: bool = False,
-    ) -> Run:
-        """Train a population and return the finished run."""
-        plan = replace(self.plan, schedule=trapezoid_of(self.learning_rate))
+    ) -> Job:
+        """Return the job to train a population."""
+        plan = self.plan
         if prune:
             stage = Pruning(max(1, round(PRUNE_SHARE * plan.steps)), row_norm=PRUNE_NORM)
             plan = replace(plan, prune=stage)
-        run = Run(
-            net.to(self.device),
-            train,
-            valid,
+        shapes = tuple((name, t.shape[1:]) for name, t in net.state_dict().items())
+        settings = (self.learning_rate, self.device, replace(plan, seed=0))
+        return Job(
+            net=net.to(self.device),
+            train=train,
+            valid=valid,
             loss=problem.loss,
-            penalty=path_norm_penalty,
-            reg_strength=torch.tensor(strengths, dtype=torch.float32),
-            plan=plan,
+            strengths=tuple(strengths),
+            plan=replace(plan, schedule=trapezoid_of(self.learning_rate)),
             callbacks=callbacks,
+            kind=(self.architecture, shapes, problem.loss, valid is None, settings),
         )
-        run.train()
-        return run
 
 
 class Recorder(Callback):
@@ -170,7 +171,7 @@ def choose_strength(
     strengths: Sequence[float],
     design: Design,
     selection: str,
-) -> Choice:
+) -> Generator[Job, Run, Choice]:
     """Train all strengths on all splits as one population, and choose by the held-out loss."""
     n = len(splits)
     net = repeat_member(design.make_net(problem), n * len(strengths))
@@ -180,7 +181,7 @@ def choose_strength(
     recorder = Recorder()
     # A short training is cheap, and says too little too early.
     narrowing = [Narrowing(RUNGS[selection])] if design.plan.steps >= SHORT else []
-    run = design.run(net, problem, train, valid, spread, recorder, *narrowing)
+    run = yield design.job(net, problem, train, valid, spread, recorder, *narrowing)
 
     losses = run.history.last("valid_loss").reshape(-1, n).mean(dim=1)
     # A strength counts only if none of its folds was lost.
@@ -228,14 +229,14 @@ def _standard_error(
 
 def train_on_all(
     problem: Problem, strength: float, design: Design, *, n_members: int, prune: bool
-) -> Run:
+) -> Generator[Job, Run, Run]:
     """Train members with different starts and batches on all rows."""
     net = stack_members([design.make_net(problem, 1 + m) for m in range(n_members)])
     rows = problem.rows()
     if n_members > 1:  # an order of the rows for each member
         own = torch.arange(rows.count).repeat(n_members, 1)
         rows = Rows(rows.x, rows.y, rows.weight, own)
-    return design.run(net, problem, rows, None, [strength] * n_members, prune=prune)
+    return (yield design.job(net, problem, rows, None, [strength] * n_members, prune=prune))
 
 
 def forward(net: Network, x: Tensor) -> np.ndarray[Any, np.dtype[np.float64]]:

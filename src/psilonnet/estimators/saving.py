@@ -21,7 +21,7 @@ def save_model(model: BasePSiLON, path: str | os.PathLike[str]) -> None:
     manifest = {
         "psilonnet": psilonnet.__version__,
         "kind": type(model).__name__,
-        "parameters": {k: _plain(v) for k, v in model.get_params(deep=False).items()},
+        "parameters": {k: plain(v) for k, v in model.get_params(deep=False).items()},
         "encoder": model.encoder_.to_dict(),
         "named": hasattr(model, "feature_names_in_"),
         "target": target_to_dict(model.target_),
@@ -41,17 +41,17 @@ def target_to_dict(target: ClassTarget | NumberTarget) -> dict[str, Any]:
     if isinstance(target, ClassTarget):
         dtype = target.classes.dtype
         words = {"U": "str", "O": "object"}.get(dtype.kind, dtype.str)
-        labels = [_plain(label) for label in target.classes.tolist()]
+        labels = [plain(label) for label in target.classes.tolist()]
         return {"classes": labels, "dtype": words, "temperature": target.temperature}
     return {"center": target.center.tolist(), "scale": target.scale.tolist()}
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """Return a parameter or label as plain data; what a file cannot hold becomes None."""
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, dict):
-        return [[_plain(k), _plain(v)] for k, v in value.items()]
+        return [[plain(k), plain(v)] for k, v in value.items()]
     if isinstance(value, (list, tuple, np.ndarray)):
-        return [_plain(v) for v in value]
+        return [plain(v) for v in value]
     return value if isinstance(value, (bool, str, int, float)) else None  # such as a RandomState

@@ -58,7 +58,7 @@ def run_cells(
     cluster: str | None = None,
     cpus: float = 1.0,
     retries: int = 10,
-    progress: bool = True,
+    progress: bool | str = True,
 ) -> Results:
     """Compute ``function(cell)`` for every cell that has no result yet, and write each result.
 
@@ -84,8 +84,8 @@ def run_cells(
     retries : int, default=10
         How often Ray starts a cell again whose worker or node was lost. An error that the function
         raises is not tried again.
-    progress : bool, default=True
-        Whether to show a progress bar with the time left.
+    progress : bool or str, default=True
+        Whether to show a progress bar with the time left; a word names what it counts.
 
     Returns
     -------
@@ -109,9 +109,9 @@ def run_cells(
     wanted = {cell_key(cell): cell for cell in cells}
     missing = [cell for cell in wanted.values() if cell not in results]
     failures: list[tuple[Cell, Exception]] = []
-    with tqdm(
-        total=len(wanted), initial=len(wanted) - len(missing), unit="cell", disable=not progress
-    ) as bar:
+    unit = progress if isinstance(progress, str) else "cell"
+    finished = len(wanted) - len(missing)
+    with tqdm(total=len(wanted), initial=finished, unit=unit, disable=not progress) as bar:
         for cell, result, error in outcomes(function, missing, cluster, cpus, retries):
             if error is None:
                 results.write(cell, result)

@@ -17,6 +17,7 @@ from psilonnet.training.path import warm_path
 from psilonnet.training.plan import STRENGTHS, Plan
 from psilonnet.training.population import (
     PopulationTooLargeError,
+    join_populations,
     members_of,
     memory_needed,
     repeat_member,
@@ -46,6 +47,7 @@ __all__ = [
     "Run",
     "batch_at",
     "get_loss",
+    "join_populations",
     "live_widths",
     "load_checkpoint",
     "members_of",

@@ -91,6 +91,20 @@ def stack_members(nets: Sequence[Network]) -> Network:
     return stacked
 
 
+def join_populations(nets: Sequence[Network]) -> Network:
+    """Return the population of all members of some populations of one shape."""
+    first = nets[0]
+    joined = copy.deepcopy(first)
+    for position, layer in enumerate(joined.layers):
+        sources = [net.layers[position] for net in nets]
+        for name, _ in first.layers[position].named_parameters(recurse=False):
+            tensors = torch.cat([source.get_parameter(name).detach() for source in sources])
+            setattr(layer, name, nn.Parameter(tensors))
+        if "edges" in dict(layer.named_buffers()):
+            layer.register_buffer("edges", torch.cat([s.get_buffer("edges") for s in sources]))
+    return joined
+
+
 def repeat_member(net: Network, count: int) -> Network:
     """Return a population of equal members: one common initialisation, as in the paper."""
     return stack_members([net] * count)

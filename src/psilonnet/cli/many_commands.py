@@ -1,0 +1,72 @@
+"""Commands for many models at once."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from pathlib import Path
+from typing import Annotated, Any
+
+import polars as pl
+import typer
+
+import psilonnet
+from psilonnet.cli import StoppedError
+from psilonnet.cli.commands import Data, Task, app, check_column, is_classes, read_table
+
+
+@app.command()
+def fit_many(
+    data: Data,
+    by: Annotated[str, typer.Option(help="The column whose values are the groups.")],
+    target: Annotated[str, typer.Option(help="The column to predict.")],
+    out: Annotated[Path, typer.Option(help="The folder of the models.")],
+    task: Annotated[
+        Task, typer.Option(help="auto: words or few whole numbers are classes.")
+    ] = Task.auto,
+    drop: Annotated[
+        list[str] | None, typer.Option(help="A column to leave out; repeat it.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same models.")] = 0,
+    width: Annotated[int, typer.Option(help="Neurons in a layer; fewer are faster.")] = 256,
+    max_steps: Annotated[int, typer.Option(help="Fewer are faster.")] = 3000,
+    strength: Annotated[
+        float | None, typer.Option(help="Of the regularisation; default: chosen for each group.")
+    ] = None,
+    cluster: Annotated[
+        str | None, typer.Option(help="'local' for all cores through Ray, or a Ray address.")
+    ] = None,
+) -> None:
+    """Fit one model per group of a table; the same command again goes on where it stopped.
+
+    Example: psilonnet fit-many sales.csv --by store --target price --out models
+    """
+    table = read_table(data)
+    for name in (by, target, *(drop or [])):
+        check_column(name, table, data)
+    classes = is_classes(table[target].drop_nulls()) if task == Task.auto else task.value[0] == "c"
+    kind = psilonnet.PSiLONClassifier if classes else psilonnet.PSiLONRegressor
+    strengths: Any = "auto" if strength is None else strength
+    model = kind(random_state=seed, width=width, max_steps=max_steps, reg_strength=strengths)
+    scale = import_module("psilonnet.scale")  # not before: --help is quick
+    try:
+        index = scale.fit_many(
+            table.drop(drop or []), by=by, target=target, estimator=model, out=out, cluster=cluster
+        )
+    except KeyboardInterrupt:
+        raise StoppedError(
+            f"Stopped. What is finished is in {out}; the same command goes on from there."
+        ) from None
+    except scale.CellsFailedError as failed:
+        raise OSError(str(failed.failures[0][1])) from None
+    report(pl.read_parquet(index), index)
+
+
+def report(lines: pl.DataFrame, index: Path) -> None:
+    """Say how many models there are, and why some are not."""
+    failed = lines.filter(pl.col("error").is_not_null())
+    print(f"Fitted {len(lines) - len(failed)} models; the index is {index}.")
+    for group, error in failed.select("group", "error").head(5).iter_rows():
+        print(f"  no model for {group!r}: {error}", file=sys.stderr)
+    if len(failed) > 5:
+        print(f"  and for {len(failed) - 5} more groups: see the index", file=sys.stderr)

@@ -1,0 +1,91 @@
+"""What a task of fit_many does: read its rows, fit its groups side by side, write files."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from dataclasses import dataclass
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+from sklearn.base import clone
+
+from psilonnet._extras import require
+from psilonnet.estimators.together import fit_together
+from psilonnet.scale.keys import groups_of
+
+if TYPE_CHECKING:
+    from psilonnet.estimators.base import BasePSiLON
+    from psilonnet.scale.keys import Groups
+    from psilonnet.scale.model_folder import ModelFolder
+
+
+@dataclass(frozen=True)
+class GroupTask:
+    """A function over cells ``{"task": name}``; it depends on the rows of the task alone."""
+
+    folder: ModelFolder
+    estimator: BasePSiLON
+    by: str
+    target: str
+
+    def __call__(self, cell: dict[str, Any]) -> None:
+        """Fit all groups of a task, unless its part of the index is there."""
+        shard = self.folder.shard(cell["task"])
+        if shard.exists():  # the worker was lost after the last write
+            return
+        table = self.read(cell["task"])
+        groups = groups_of(table, self.by)
+        parts = [self._part(table.take(groups.rows(k))) for k in range(len(groups.names))]
+        models = [clone(self.estimator).set_params(verbose=False) for _ in parts]
+        start = perf_counter()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about columns of single groups
+            errors = fit_together(models, parts)
+        seconds = (perf_counter() - start) / len(parts)
+        lines = [
+            {"rows": len(y), "seconds": seconds, **self._line(name, model, error)}
+            for name, (_, y), model, error in zip(groups.names, parts, models, errors, strict=True)
+        ]
+        self.folder.write_table(shard, index_lines(groups, lines))
+
+    def read(self, task: str) -> Any:
+        """Return the rows of a task."""
+        return require("pyarrow.parquet", "parquet").read_table(self.folder.rows(task))
+
+    def _part(self, rows: Any) -> tuple[Any, Any]:
+        """Return the columns and the target of a group, rows without a target left out."""
+        compute = require("pyarrow.compute", "parquet")
+        there = compute.invert(compute.is_null(rows.column(self.target), nan_is_null=True))
+        rows = rows.filter(there)
+        return rows.drop_columns([self.by, self.target]), rows.column(self.target).to_numpy()
+
+    def _line(self, name: str, model: BasePSiLON, error: Exception | None) -> dict[str, Any]:
+        if error is not None:
+            return {"error": f"{type(error).__name__}: {error}"}
+        path = self.folder.model(name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        model.save(path)
+        return {
+            "score": model.held_out_score_,
+            "bound": model.lipschitz_bound_,
+            "sparsity": model.sparsity_,
+            "path": path.relative_to(self.folder.folder).as_posix(),
+        }
+
+
+def index_lines(groups: Groups, lines: list[dict[str, Any]]) -> Any:
+    """Return a part of the index; numbers that a line does not have are NaN."""
+    pa = require("pyarrow", "parquet")
+    numbers = ("score", "bound", "sparsity", "seconds")
+    columns: dict[str, Any] = {
+        "group": groups.keys,
+        "rows": pa.array([line["rows"] for line in lines], pa.int64()),
+    }
+    for name in numbers:
+        given = [line.get(name) for line in lines]
+        columns[name] = pa.array([math.nan if v is None else v for v in given], pa.float64())
+    for name in ("path", "error"):
+        columns[name] = pa.array([line.get(name) for line in lines], pa.string())
+    order = ["group", "rows", "score", "bound", "sparsity", "path", "seconds", "error"]
+    return pa.table({name: columns[name] for name in order})
