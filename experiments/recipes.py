@@ -141,7 +141,7 @@ def compute(cell: Cell, *, data: str, outputs: Path) -> Cell:
     net = repeat_member(design.make_net(problem), FOLDS * len(STRENGTHS))
     train, held = (rows_of_splits(problem, [s[k] for s in splits], len(STRENGTHS)) for k in (0, 1))
     spread = [strength for strength in STRENGTHS for _ in splits]
-    run = design.run(net, problem, train, held, spread, Narrowing(RUNGS))
+    run = design.job(net, problem, train, held, spread, Narrowing(RUNGS)).run()
     seconds = perf_counter() - begin
     members = read_members(run, encoded, splits)
     members = replace(members, refits=refits(members, encoded, design, table.task))
@@ -187,8 +187,8 @@ def refits(members: Members, encoded: Encoded, design: Design, task: str) -> np.
     """Return outputs of networks trained on all rows at the best strength: (seeds, rows)."""
     losses = [members.held_loss(task, k) for k in range(members.count)]
     strength = float(members.strengths[int(np.argmin(losses))])
-    run = train_on_all(encoded.problem, strength, design, n_members=REFITS, prune=False)
-    outputs: np.ndarray[Any, Any] = plain_net(run.net)(encoded.judges_x)[..., 0].numpy()
+    job = next(train_on_all(encoded.problem, strength, design, n_members=REFITS, prune=False))
+    outputs: np.ndarray[Any, Any] = plain_net(job.run().net)(encoded.judges_x)[..., 0].numpy()
     return outputs
 
 
