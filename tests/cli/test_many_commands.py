@@ -1,6 +1,5 @@
 """The commands for many models, as a user types them."""
 
-import os
 import shutil
 import signal
 import subprocess
@@ -85,14 +84,15 @@ def test_interrupt_says_what_is_there(folder):
     out = folder / "stopped"
     given = words(folder, "--out", str(out), "--max-steps", "1000000", "--drop", "id")
     command = [sys.executable, "-m", "psilonnet", *given]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=os.environ)
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     end = time.monotonic() + 120
     while not (out / "work").exists() and time.monotonic() < end:
         time.sleep(0.1)
     time.sleep(2)
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=30)
-    assert process.returncode == 130
+    # Python ends by the signal itself if it came in the midst of certain imports.
+    assert process.returncode in (130, -signal.SIGINT), said
     assert "the same command goes on from there" in said
     assert "Traceback" not in said
     shutil.rmtree(out)
