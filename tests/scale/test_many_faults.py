@@ -41,6 +41,7 @@ class Disturbed:
         self.folder, self.words = ModelFolder(folder), [str(folder), str(n), address]
         self.log = folder.with_name("driver.log")
         self.chance = random.Random(0)
+        self.killed = 0
         self.start()
 
     def start(self):
@@ -61,11 +62,13 @@ class Disturbed:
 
     def kill_workers(self, count):
         """Kill at random moments, but let one task end between two kills."""
-        for _ in range(count):
+        target = self.killed + count
+        while self.killed < target:
             self.wait_for_part()
             time.sleep(self.chance.uniform(0, 0.5))
-            for victim in self.chance.sample(busy_workers(), k=min(1, len(busy_workers()))):
+            for victim in busy_workers()[:1]:
                 os.kill(victim, signal.SIGKILL)
+                self.killed += 1
 
     def restart_driver(self):
         self.process.kill()
@@ -90,7 +93,9 @@ def test_faults_lose_no_model_and_name_the_bad_groups(tmp_path, monkeypatch):
     driver = load_driver()
     n = 4 * (6 + 2 * KILLS)
     with two_nodes() as (cluster, _):
-        disturb(Disturbed(tmp_path / "models", n, cluster.address))
+        run = Disturbed(tmp_path / "models", n, cluster.address)
+        disturb(run)
+    assert run.killed == KILLS
     index = pd.read_parquet(tmp_path / "models" / "index.parquet").set_index("group")
     calm = driver.fit(tmp_path / "calm", n, poisoned=False)
     undisturbed = pd.read_parquet(calm).set_index("group")
