@@ -18,7 +18,7 @@ class Terminal:
     """A tmux window with a shell in a folder."""
 
     def __init__(self, folder):
-        self.name = f"psilonnet-{uuid4().hex[:8]}"
+        self.name, self.count = f"psilonnet-{uuid4().hex[:8]}", 0
         self.call("new-session", "-d", "-x", "110", "-y", "40", "-c", str(folder), "bash --norc")
         self.type(f"PS1='ready> '; alias psilonnet='{sys.executable} -m psilonnet'; clear")
         self.wait_for(r"^ready> $")
@@ -46,8 +46,9 @@ class Terminal:
 
     def run(self, line, seconds=60):
         """Type a command and return all that the screen shows when it has ended."""
-        self.type(f"clear; {line}; echo ended with $?")
-        return self.wait_for(r"^ended with \d", seconds)
+        self.count += 1  # what the last command left on the screen must not be taken for the end
+        self.type(f"clear; {line}; echo command {self.count} ended with $?")
+        return self.wait_for(rf"^command {self.count} ended with \d", seconds)
 
 
 @pytest.fixture(scope="module")

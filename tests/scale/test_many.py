@@ -290,4 +290,4 @@ def test_without_pyarrow_the_extra_is_named(tmp_path):
         f" estimator=psilonnet.PSiLONRegressor(), out={str(tmp_path)!r})"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert "pip install 'psilonnet[many]'" in done.stderr
+    assert "pip install 'psilonnet[parquet]'" in done.stderr
