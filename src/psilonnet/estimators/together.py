@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 
 Outcome = Any  # a finished run or part of one, or the exception that ended it
 
-# Beyond this many parameters a population no longer fits into a core's cache, and sharing stops
-# to pay; measured on the page "Many models".
+# The most parameters of a shared population. Up to width 128 larger ones saved no more; a grid of
+# 13 strengths at width 256 gains nothing from company (the page "Many models" has the figures).
 LARGEST = 2**20
 
 
