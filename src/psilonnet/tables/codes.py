@@ -17,6 +17,7 @@ Floats = np.ndarray[Any, np.dtype[np.float64]]
 
 CLIP = 3.0  # where the smooth clip of robust scaling levels off
 FAR = 1e15  # no number is farther from the center than this many scales
+LEAST = 1e-280  # a column that varies by less is constant: its slope would overflow
 MOST_LEVELS = 50
 RARE = 5.0, 0.01  # a level in fewer rows than this, and in a smaller share of them, is rare
 
@@ -60,7 +61,7 @@ class NumberCode:
             center, spread = float(quartiles[1]), float(quartiles[2] - quartiles[0]) / 1.349
             scale = spread if spread > 0 else scale
         # Rounding leaves a constant column a deviation of about 1e-16 of its size.
-        if low == high or scale <= 1e-13 * max(abs(low), abs(high)):
+        if low == high or scale <= max(LEAST, 1e-13 * max(abs(low), abs(high))):
             scale = 0.0
         some_missing = bool(present.any() and not present.all())
         return cls(center, scale, low, high, scaling == "robust", some_missing)
