@@ -27,6 +27,7 @@ import torch
 from sklearn.base import clone
 from sklearn.datasets import load_diabetes
 
+from benchmarks.scoring import FULL, QUICK, scoring_figures
 from benchmarks.timing import print_figures
 from psilonnet import PSiLONRegressor
 from psilonnet.scale import fit_many
@@ -136,7 +137,7 @@ def main() -> None:
     given = parser.parse_args()
     torch.set_num_threads(1)
     figures = many_figures(given.data, quick=given.quick)
-    print_figures(figures)
+    print_figures(figures | scoring_figures(QUICK if given.quick else FULL))
 
 
 if __name__ == "__main__":

@@ -91,3 +91,4 @@ def test_scale_benchmark_ends_with_its_figures(repo):
     # Groups side by side cost less than one by one.
     assert figures["models_per_core_hour"] > figures["plain_loop_models_per_core_hour"]
     assert 0.5 < figures["cost_flatness"] < 2  # 1.0 on a quiet machine
+    assert {"rows_per_s_core", "score_over_bare"} <= set(figures)

@@ -52,19 +52,21 @@ class Format(str, Enum):
     onnx = "onnx"
 
 
+Target = Annotated[str, typer.Option(help="The column to predict.")]
+Kind = Annotated[Task, typer.Option(help="auto: words or few whole numbers are classes.")]
+Drop = Annotated[list[str] | None, typer.Option(help="A column to leave out; repeat it.")]
+Steps = Annotated[int, typer.Option(help="Fewer are faster.")]
+
+
 @app.command()
 def fit(
     data: Data,
-    target: Annotated[str, typer.Option(help="The column to predict.")],
+    target: Target,
     out: Annotated[Path, typer.Option(help="Where the model is written.")],
-    task: Annotated[
-        Task, typer.Option(help="auto: words or few whole numbers are classes.")
-    ] = Task.auto,
-    drop: Annotated[
-        list[str] | None, typer.Option(help="A column to leave out; repeat it.")
-    ] = None,
+    task: Kind = Task.auto,
+    drop: Drop = None,
     seed: Annotated[int, typer.Option(help="The same seed gives the same model.")] = 0,
-    max_steps: Annotated[int, typer.Option(help="Fewer are faster.")] = 3000,
+    max_steps: Steps = 3000,
     members: Annotated[int, typer.Option(help="Networks to average.")] = 1,
     prune: Annotated[bool, typer.Option(help="End with exact zeros among the weights.")] = False,
 ) -> None:

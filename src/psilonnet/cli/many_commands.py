@@ -12,24 +12,31 @@ import typer
 
 import psilonnet
 from psilonnet.cli import StoppedError
-from psilonnet.cli.commands import Data, Task, app, check_column, is_classes, read_table
+from psilonnet.cli.commands import (
+    Data,
+    Drop,
+    Kind,
+    Steps,
+    Target,
+    Task,
+    app,
+    check_column,
+    is_classes,
+    read_table,
+)
 
 
 @app.command()
 def fit_many(
     data: Data,
     by: Annotated[str, typer.Option(help="The column whose values are the groups.")],
-    target: Annotated[str, typer.Option(help="The column to predict.")],
+    target: Target,
     out: Annotated[Path, typer.Option(help="The folder of the models.")],
-    task: Annotated[
-        Task, typer.Option(help="auto: words or few whole numbers are classes.")
-    ] = Task.auto,
-    drop: Annotated[
-        list[str] | None, typer.Option(help="A column to leave out; repeat it.")
-    ] = None,
+    task: Kind = Task.auto,
+    drop: Drop = None,
     seed: Annotated[int, typer.Option(help="The same seed gives the same models.")] = 0,
     width: Annotated[int, typer.Option(help="Neurons in a layer; fewer are faster.")] = 256,
-    max_steps: Annotated[int, typer.Option(help="Fewer are faster.")] = 3000,
+    max_steps: Steps = 3000,
     strength: Annotated[
         float | None, typer.Option(help="Of the regularisation; default: chosen for each group.")
     ] = None,
@@ -44,7 +51,9 @@ def fit_many(
     table = read_table(data)
     for name in (by, target, *(drop or [])):
         check_column(name, table, data)
-    classes = is_classes(table[target].drop_nulls()) if task == Task.auto else task.value[0] == "c"
+    classes = (
+        is_classes(table[target].drop_nulls()) if task == Task.auto else task == Task.classification
+    )
     kind = psilonnet.PSiLONClassifier if classes else psilonnet.PSiLONRegressor
     strengths: Any = "auto" if strength is None else strength
     model = kind(random_state=seed, width=width, max_steps=max_steps, reg_strength=strengths)

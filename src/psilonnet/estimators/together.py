@@ -35,8 +35,7 @@ if TYPE_CHECKING:
 
 Outcome = Any  # a finished run or part of one, or the exception that ended it
 
-# The most parameters of a shared population. Up to width 128 larger ones saved no more; a grid of
-# 13 strengths at width 256 gains nothing from company (the page "Many models" has the figures).
+# The most parameters of a shared population, set by hand: beyond it a step is mostly arithmetic.
 LARGEST = 2**20
 
 

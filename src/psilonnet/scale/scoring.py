@@ -101,7 +101,7 @@ def score(
         value is the address of a Ray cluster; both need the extra ``ray``.
     runtime : {"numpy", "onnx"}
         ``"numpy"`` computes in float64, as certificates assume. ``"onnx"`` computes in float32,
-        about three times as fast; it needs the extra ``onnx``, here and on the cluster.
+        which is faster; it needs the extra ``onnx``, here and on the cluster.
     block_rows : int, default=1,000,000
         Rows of a block at most; a row group that has more is a block of its own.
     progress : bool, default=True
