@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,47 +23,36 @@ ROUNDS = 30  # of the greedy average
 
 @dataclass(frozen=True)
 class Members:
-    """Outputs of the strengths of a family; what a strength predicts is the mean of its folds.
+    """Outputs of the strengths of a family.
 
     Attributes
     ----------
     strengths, bounds : ndarray of shape (members,)
-    held : ndarray of shape (members, training rows)
-        From networks that were not trained on the row.
-    folds : ndarray of shape (members, folds, judging rows)
-    refits : ndarray of shape (seeds, judging rows)
-        Networks of the best strength that were trained on all rows.
-    first : ndarray of bool of shape (training rows,)
-        The rows held out from the first fold.
+    held : ndarray of shape (members, held-out rows)
+    judged : ndarray of shape (members, judging rows)
+        Of the same networks.
+    refits : ndarray of shape (members, judging rows)
+        Of networks with the same strengths that were trained on all rows.
     y, judges_y : ndarray of shape (rows,)
     """
 
     strengths: Array
     held: Array
-    folds: Array
+    judged: Array
     refits: Array
     bounds: Array
-    first: Array
     y: Array
     judges_y: Array
-
-    @property
-    def judged(self) -> Array:
-        """The means over folds, of shape (members, judging rows)."""
-        return np.asarray(self.folds.mean(axis=1))
 
     @property
     def count(self) -> int:
         """The number of members."""
         return len(self.strengths)
 
-    def loss(self, task: str, k: int) -> float:
-        """Return the mean loss of a member on the judging rows."""
-        return mean_loss(task, self.judged[k], self.judges_y)
-
-    def held_loss(self, task: str, k: int) -> float:
-        """Return the mean loss of a member on held-out rows."""
-        return mean_loss(task, self.held[k], self.y)
+    def losses(self, task: str, part: str) -> list[float]:
+        """Return the mean loss of each member in ``held``, ``judged`` or ``refits``."""
+        y = self.y if part == "held" else self.judges_y
+        return [mean_loss(task, outputs, y) for outputs in getattr(self, part)]
 
     def save(self, path: Path) -> None:
         """Write all arrays; outputs in float32."""
@@ -79,17 +68,9 @@ class Members:
 
 def joined(parts: Sequence[Members]) -> Members:
     """Return the members of several families as one."""
-    names = ("strengths", "held", "folds", "refits", "bounds")
+    names = ("strengths", "held", "judged", "refits", "bounds")
     together = {n: np.concatenate([getattr(p, n) for p in parts]) for n in names}
-    shared = {n: getattr(parts[0], n) for n in ("first", "y", "judges_y")}
-    return Members(**together, **shared)
-
-
-def first_split(members: Members) -> Members:
-    """Return what is known if only the first fold is held out, and its networks are kept."""
-    rows = members.first > 0.5
-    folds = members.folds[:, :1]
-    return replace(members, held=members.held[:, rows], y=members.y[rows], folds=folds)
+    return Members(**together, y=parts[0].y, judges_y=parts[0].judges_y)
 
 
 def mean_loss(task: str, outputs: Array, y: Array) -> float:
@@ -101,8 +82,7 @@ def mean_loss(task: str, outputs: Array, y: Array) -> float:
 
 def best_weights(task: str, members: Members) -> Array:
     """Return all weight on the member with the least held-out loss."""
-    losses = [members.held_loss(task, k) for k in range(members.count)]
-    return np.eye(members.count)[int(np.argmin(losses))]
+    return np.eye(members.count)[int(np.argmin(members.losses(task, "held")))]
 
 
 def greedy_weights(task: str, members: Members) -> Array:
@@ -125,55 +105,44 @@ def greedy_weights(task: str, members: Members) -> Array:
     return min(lists, key=lambda entry: entry[0])[1]
 
 
-def bagged(weigh: Callable[[str, Members], Array]) -> Rule:
-    """Return a rule that averages all folds of the members that a way to weigh picks."""
+def weighted(weigh: Callable[[str, Members], Array], parts: Sequence[str]) -> Rule:
+    """Return a rule that averages what a way to weigh picks, over ``judged`` or ``refits``."""
 
     def rule(task: str, members: Members) -> Outcome:
         weights = weigh(task, members)
-        nets = int((weights > 0).sum()) * members.folds.shape[1]
-        return weights @ members.judged, float(weights @ members.bounds), nets
+        outputs = np.mean([weights @ getattr(members, part) for part in parts], axis=0)
+        nets = int((weights > 0).sum()) * len(parts)
+        return outputs, float(weights @ members.bounds), nets
 
     return rule
 
 
-def of_one_split(weigh: Callable[[str, Members], Array]) -> Rule:
-    """Return the same rule if only one fold is held out, and its networks are kept."""
-    return lambda task, members: bagged(weigh)(task, first_split(members))
-
-
-def refit(count: int) -> Rule:
-    """Return a rule that averages networks of the best strength trained on all rows."""
-
-    def rule(task: str, members: Members) -> Outcome:
-        bound = float(best_weights(task, members) @ members.bounds)
-        return members.refits[:count].mean(axis=0), bound, count
-
-    return rule
-
-
-best, greedy = bagged(best_weights), bagged(greedy_weights)
+WAYS: dict[str, Rule] = {
+    "best": weighted(best_weights, ["judged"]),
+    "best, refitted": weighted(best_weights, ["refits"]),
+    "greedy": weighted(greedy_weights, ["judged"]),
+    "greedy, refitted": weighted(greedy_weights, ["refits"]),
+    "greedy, both": weighted(greedy_weights, ["judged", "refits"]),
+}
 SINGLE = (
-    "plain", "clip", "knots 8", "clip, knots 8", "clip, knots 16", "clip, crelu",
-    "clip, residual", "clip, narrow", "clip, short", "clip, fast",
+    "plain", "clip", "clip, knots 8", "clip, knots 16", "clip, crelu", "clip, residual",
+    "clip, knots 8, residual", "clip, narrow", "clip, short", "clip, fast",
 )  # fmt: skip
-RECIPES: dict[str, tuple[tuple[str, ...], Rule]] = {
-    **{f"{family}: best of one split": ((family,), of_one_split(best)) for family in SINGLE},
-    **{f"{family}: one refit": ((family,), refit(1)) for family in SINGLE},
-    **{f"{family}: four refits": ((family,), refit(4)) for family in SINGLE},
-    **{f"{family}: best": ((family,), best) for family in SINGLE},
-    **{f"{family}: greedy": ((family,), greedy) for family in SINGLE},
-    "plain + clip: greedy": (("plain", "clip"), greedy),
-    "plain + knots 8: greedy": (("plain", "knots 8"), greedy),
-    "plain + clip, knots 8: greedy": (("plain", "clip, knots 8"), greedy),
-    "clip + clip, knots 8: greedy": (("clip", "clip, knots 8"), greedy),
-    "plain + clip + both knots: greedy": (("plain", "clip", "knots 8", "clip, knots 8"), greedy),
-    "clip + clip, knots 8: greedy of one split": (
-        ("clip", "clip, knots 8"),
-        of_one_split(greedy_weights),
+JOINED = {
+    "plain + clip": ("plain", "clip"),
+    "clip + knots": ("clip", "clip, knots 8"),
+    "plain + knots": ("plain", "clip, knots 8"),
+    "residual + knots residual": ("clip, residual", "clip, knots 8, residual"),
+    "clip + knots + residual": ("clip", "clip, knots 8", "clip, residual"),
+    "clip + knots, both residual too": (
+        "clip", "clip, knots 8", "clip, residual", "clip, knots 8, residual",
     ),
-    "all: best": (SINGLE, best),
-    "all: greedy": (SINGLE, greedy),
-    "all: greedy of one split": (SINGLE, of_one_split(greedy_weights)),
+    "all": SINGLE,
+}  # fmt: skip
+RECIPES: dict[str, tuple[tuple[str, ...], Rule]] = {
+    f"{name}: {way}": (families, rule)
+    for name, families in ({name: (name,) for name in SINGLE} | JOINED).items()
+    for way, rule in WAYS.items()
 }
 
 

@@ -23,6 +23,24 @@ needs_proc = pytest.mark.skipif(
 
 
 @contextmanager
+def small_disk(folder, size):
+    """A disk of so many bytes at a folder; ``resize_disk`` gives it more."""
+    folder.mkdir()
+    words = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder)]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    if done.returncode:
+        pytest.skip(f"a small disk cannot be mounted here: {done.stderr.strip()}")
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+def resize_disk(folder, size):
+    subprocess.run(["mount", "-o", f"remount,size={size}", str(folder)], check=True)
+
+
+@contextmanager
 def two_nodes():
     cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
     try:
@@ -68,7 +86,7 @@ class Disturbed:
             self.process = subprocess.Popen(command, stderr=log, stdout=log)
 
     def wait_for(self, happens, what):
-        end = time.monotonic() + 120
+        end = time.monotonic() + 240
         while not happens():
             assert self.process.poll() in (None, -signal.SIGKILL), self.said()
             assert time.monotonic() < end, f"waited in vain for {what}: {self.said()}"

@@ -1,6 +1,8 @@
 """What a data scientist does with the estimators, on messy tables and with scikit-learn's tools."""
 
 import pickle
+import subprocess
+import sys
 import warnings
 
 import joblib
@@ -419,3 +421,15 @@ def test_stopped_fit_leaves_no_half_of_a_model(monkeypatch):
         model.fit(frame[["age"]].assign(b=1.0 * np.arange(60)), labels)
     with pytest.raises(NotFittedError):
         model.predict(frame)
+
+
+def test_torch_may_have_been_set_in_two_ways():
+    """Other libraries set the precision of products so that torch refuses to tell it."""
+    lines = [
+        "import numpy as np, torch, psilonnet",
+        "torch.set_float32_matmul_precision('medium')",
+        "torch.backends.cuda.matmul.allow_tf32 = True",
+        "x = np.arange(40.0).reshape(-1, 1)",
+        "psilonnet.PSiLONRegressor(width=4, max_steps=2).fit(x, x[:, 0])",
+    ]
+    subprocess.run([sys.executable, "-c", "\n".join(lines)], check=True)

@@ -1,30 +1,20 @@
-"""Many models on a real Ray cluster of two nodes that loses workers and its driver.
+"""Many models on a real Ray cluster of two nodes that loses workers, a node, its driver, its disk.
 
 One group kills every worker that touches it. Set PSILONNET_KILLS to kill more workers at random
 than the few of the everyday run.
 """
 
 import importlib.util
-import os
-import random
-import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
-from disturbance import KILLS, busy_workers, two_nodes
+from disturbance import KILLS, Disturbed, needs_proc, resize_disk, small_disk, two_nodes
 from psilonnet.deploy.model_file import read_model_file
 from psilonnet.scale.model_folder import ModelFolder
 
 DRIVER = Path(__file__).with_name("many_driver.py")
-
-pytestmark = pytest.mark.skipif(
-    not Path("/proc/self/cmdline").exists(), reason="finds Ray's workers through /proc (Linux)"
-)
 
 
 def load_driver():
@@ -34,78 +24,73 @@ def load_driver():
     return module
 
 
-class Disturbed:
-    """A driver on a cluster, and what can happen to it."""
-
-    def __init__(self, folder, n, address):
-        self.folder, self.words = ModelFolder(folder), [str(folder), str(n), address]
-        self.log = folder.with_name("driver.log")
-        self.chance = random.Random(0)
-        self.killed = 0
-        self.start()
-
-    def start(self):
-        with self.log.open("a") as log:
-            command = [sys.executable, str(DRIVER), *self.words]
-            self.process = subprocess.Popen(command, stderr=log, stdout=log)
-
-    def parts(self):
-        return len(self.folder.shards())
-
-    def wait_for_part(self):
-        """Wait until one more task is done."""
-        before, end = self.parts(), time.monotonic() + 240
-        while self.parts() == before:
-            assert self.process.poll() is None, self.log.read_text()
-            assert time.monotonic() < end, f"nothing is done: {self.log.read_text()}"
-            time.sleep(0.02)
-
-    def kill_workers(self, count):
-        """Kill at random moments, but let one task end between two kills."""
-        target = self.killed + count
-        while self.killed < target:
-            self.wait_for_part()
-            time.sleep(self.chance.uniform(0, 0.5))
-            for victim in busy_workers()[:1]:
-                os.kill(victim, signal.SIGKILL)
-                self.killed += 1
-
-    def restart_driver(self):
-        self.process.kill()
-        self.process.wait()
-        self.start()
+def start(folder, n, cluster, log):
+    return Disturbed(
+        [DRIVER, folder, n, cluster.address],
+        log,
+        lambda: len(ModelFolder(folder).shards()),
+    )
 
 
-def disturb(run):
-    try:
-        run.kill_workers(KILLS // 2)
-        run.wait_for_part()
-        run.restart_driver()
-        run.kill_workers(KILLS - KILLS // 2)
-        assert run.process.wait(timeout=600) == 0, run.log.read_text()
-    finally:
-        run.process.kill()
-        run.process.wait()
+def kill_workers(run, count):
+    """Kill at random moments, but let one task end between two kills."""
+    for _ in range(count):
+        run.wait_for_results(run.count() + 1)
+        run.kill_workers(1)
 
 
-def test_faults_lose_no_model_and_name_the_bad_groups(tmp_path, monkeypatch):
-    monkeypatch.setenv("RAY_worker_niceness", "0")  # a busy machine would starve them
-    driver = load_driver()
-    n = 4 * (6 + 2 * KILLS)
-    with two_nodes() as (cluster, _):
-        run = Disturbed(tmp_path / "models", n, cluster.address)
-        disturb(run)
-    assert run.killed == KILLS
-    index = pd.read_parquet(tmp_path / "models" / "index.parquet").set_index("group")
-    calm = driver.fit(tmp_path / "calm", n, poisoned=False)
+def check_whole(folder, calm, poison):
+    """Every group is in the index once, equal to an undisturbed run's; the bad ones are named."""
+    index = pd.read_parquet(folder / "index.parquet").set_index("group")
     undisturbed = pd.read_parquet(calm).set_index("group")
-    assert sorted(index.index) == sorted([*undisturbed.index, driver.POISON])  # each once
-    assert sorted(index.index[index.error.notna()]) == ["g1", driver.POISON]
+    assert sorted(index.index) == sorted([*undisturbed.index, poison])  # each once
+    assert sorted(index.index[index.error.notna()]) == ["g1", poison]
     assert "constant or empty" in index.error["g1"]
-    assert "worker" in index.error[driver.POISON].lower()
+    assert "worker" in index.error[poison].lower()
     good = undisturbed.index[undisturbed.error.isna()]
     assert (index.path[good] == undisturbed.path[good]).all()
     assert index.bound[good].to_numpy() == pytest.approx(undisturbed.bound[good], rel=1e-3)
     for path in index.path[good]:
-        read_model_file(tmp_path / "models" / path)  # with its checksum
-    assert len(list((tmp_path / "models").glob("models/**/*.psilon"))) == len(good)
+        read_model_file(folder / path)  # with its checksum
+    assert len(list(folder.glob("models/**/*.psilon"))) == len(good)
+
+
+@needs_proc
+def test_faults_lose_no_model_and_name_the_bad_groups(tmp_path):
+    driver = load_driver()
+    n = 4 * (8 + 2 * KILLS)
+    folder = tmp_path / "models"
+    with two_nodes() as (cluster, node):
+        run = start(folder, n, cluster, tmp_path / "driver.log")
+        try:
+            kill_workers(run, KILLS // 2)
+            run.wait_for_results(run.count() + 1)
+            run.restart_driver()
+            run.wait_for_results(run.count() + 1)
+            cluster.remove_node(node)
+            kill_workers(run, KILLS - KILLS // 2)
+            assert run.process.wait(timeout=600) == 0, run.said()
+        finally:
+            run.process.kill()
+    assert run.killed == KILLS
+    check_whole(folder, driver.fit(tmp_path / "calm", n, poisoned=False), driver.POISON)
+
+
+@needs_proc
+def test_full_disk_ends_the_run_and_loses_no_model(tmp_path):
+    driver = load_driver()
+    n = 40
+    calm = driver.fit(tmp_path / "calm", n, poisoned=False)
+    pages = sum(-(-path.stat().st_size // 4096) for path in calm.parent.rglob("*.*"))
+    disk = tmp_path / "disk"
+    with small_disk(disk, 4096 * pages // 2), two_nodes() as (cluster, _):
+        run = start(disk / "models", n, cluster, tmp_path / "driver.log")
+        assert run.process.wait(timeout=240) == 1
+        assert "No space left on device" in run.said()
+        done = ModelFolder(disk / "models").finished()
+        assert 0 < len(done) < n
+        resize_disk(disk, 4096 * pages * 3)
+        run.start()
+        assert run.process.wait(timeout=240) == 0, run.said()
+        check_whole(disk / "models", calm, driver.POISON)
+        assert not list(disk.rglob(".*"))  # nothing half written

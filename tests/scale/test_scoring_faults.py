@@ -3,8 +3,6 @@
 Set PSILONNET_KILLS to kill more workers than the few of the everyday run.
 """
 
-import subprocess
-from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from disturbance import KILLS, Disturbed, needs_proc, two_nodes
+from disturbance import KILLS, Disturbed, needs_proc, resize_disk, small_disk, two_nodes
 from psilonnet import PSiLONClassifier
 from psilonnet.scale import ScoringFailedError, score
 
@@ -98,19 +96,6 @@ def test_faults_lose_nothing_repeat_nothing_and_name_the_bad(model, tmp_path):
         assert words in run.said()
 
 
-@contextmanager
-def small_disk(folder, size):
-    folder.mkdir()
-    words = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder)]
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
-    if done.returncode:
-        pytest.skip(f"a small disk cannot be mounted here: {done.stderr.strip()}")
-    try:
-        yield
-    finally:
-        subprocess.run(["umount", "--lazy", str(folder)], check=True)
-
-
 @needs_proc
 def test_full_disk_ends_the_run_and_loses_nothing(model, tmp_path):
     source, disk, calm = (tmp_path / name for name in ("in", "disk", "calm"))
@@ -129,7 +114,7 @@ def test_full_disk_ends_the_run_and_loses_nothing(model, tmp_path):
         assert 0 < len(before) < 3 * BLOCKS
         for name in before:  # what is there is whole
             assert pq.read_table(out / name).equals(pq.read_table(calm / name))
-        subprocess.run(["mount", "-o", f"remount,size={size * 3}", str(disk)], check=True)
+        resize_disk(disk, size * 3)
         run.start()
         assert run.process.wait(timeout=120) == 0, run.said()
         check_same(out, calm)

@@ -63,9 +63,9 @@ def _interval(layer: PlainLayer, bottom: Tensor, top: Tensor) -> tuple[Tensor, T
     middle, half = ((top + bottom) / 2).flatten(-2), ((top - bottom) / 2).flatten(-2)
     center = middle @ w.mT + layer.bias[0]
     size = w.abs()
-    g = gamma(w.shape[-1] + 4)
-    spread = (1 + g) * (half @ size.mT)
-    spread = spread + g * (middle.abs() @ size.mT + layer.bias[0].abs())
+    g = gamma(w.shape[-1] + 6)
+    # One product for the width of the box and for the rounding of the center.
+    spread = (1 + g) * ((half + g * middle.abs()) @ size.mT) + g * layer.bias[0].abs()
     return center - spread, center + spread
 
 

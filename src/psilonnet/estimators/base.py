@@ -227,13 +227,12 @@ class BasePSiLON(Shipping, BaseEstimator):  # type: ignore[misc]
         )
 
     def _design(self, problem: Problem, seed: int) -> Design:
-        precision: Any = torch.get_float32_matmul_precision()  # as the user has set it
         plan = Plan(
             steps=self.max_steps,
             batch_size=self.batch_size,
             evaluate_every=max(1, self.max_steps // 20),
             seed=seed,
-            matmul_precision=precision,
+            matmul_precision=None,  # as the user has set it
             progress=_show_progress(self.verbose),
         )
         return Design(

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, Any]
 METHODS = ("global", "local")
 FARTHEST = 1e12  # scales; a model that depends on nothing is certified this far
-DOUBLINGS, HALVINGS = 8, 10  # of the search for a local radius
+DOUBLINGS, HALVINGS = 8, 8  # of the search for a local radius, which is found to 0.4 %
 
 
 @dataclass(frozen=True)

@@ -220,7 +220,10 @@ class Run:
 
 
 @contextmanager
-def _matmul_precision(precision: str) -> Iterator[None]:
+def _matmul_precision(precision: str | None) -> Iterator[None]:
+    if precision is None:
+        yield
+        return
     before = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision(precision)
     try:
