@@ -26,7 +26,7 @@ import torch
 from experiments.cells import experiment_arguments, run_study
 from experiments.combine import RECIPES, Members, judge
 from experiments.data import load_table, reported_loss, scale_target, split_rows
-from psilonnet.estimators.fitting import Design, Problem, knot_edges
+from psilonnet.estimators.fitting import Design, Problem
 from psilonnet.estimators.splits import make_splits
 from psilonnet.nn import path_norm_penalty, plain_net
 from psilonnet.scale import cell_key
@@ -106,7 +106,7 @@ def encode(table: Table, family: Family) -> Encoded:
     return Encoded(problem, torch.from_numpy(judges), y[split.valid])
 
 
-def design_of(family: Family, problem: Problem) -> Design:
+def design_of(family: Family) -> Design:
     """Return the network and training of a family."""
     plan = Plan(
         steps=family.steps,
@@ -119,7 +119,7 @@ def design_of(family: Family, problem: Problem) -> Design:
         architecture=family.architecture,
         width=family.width,
         depth=family.depth,
-        edges=knot_edges(problem, family.knots),
+        knots=family.knots,
         learning_rate=family.learning_rate,
         device="cpu",
         seed=0,
@@ -138,12 +138,12 @@ def compute(cell: Cell, *, data: str, outputs: Path) -> Cell:
         raise ValueError(f"{cell['dataset']} cannot be split.")
     [(kept, held)] = splits
     begin = perf_counter()
-    design = design_of(FAMILIES[cell["family"]], problem)
-    net = repeat_member(design.make_net(problem), len(STRENGTHS))
+    design = design_of(FAMILIES[cell["family"]])
+    net = repeat_member(design.make_nets(problem, [0])[0], len(STRENGTHS))
     rows = problem.rows(kept), problem.rows(held)
     run = design.job(net, problem, *rows, STRENGTHS, Narrowing(RUNGS)).run()
     strengths = [STRENGTHS[k] for k in run.members]
-    again = stack_members([design.make_net(problem, 1 + k) for k in range(len(strengths))])
+    again = stack_members(design.make_nets(problem, range(1, 1 + len(strengths))))
     refitted = design.job(again, problem, problem.rows(), None, strengths).run()
     seconds = perf_counter() - begin
     members = Members(

@@ -62,6 +62,7 @@ def assert_same_outputs(model, x, predictor):
         {"knots": 5},
         {"scaling": "robust"},
         {"n_members": 3},
+        {"knots": (0, 4), "selection": "average", "reg_strength": (1e-4, 1e-3)},
         {"prune": True, "max_steps": 300},
         {"prune": True, "n_members": 2, "architecture": "crelu"},
     ],

@@ -23,8 +23,9 @@ from sklearn.preprocessing import StandardScaler
 from psilonnet import PSiLONClassifier, PSiLONRegressor
 from psilonnet.estimators.splits import make_splits
 from psilonnet.estimators.targets import fit_temperature
+from psilonnet.nn import path_norm_penalty
 from psilonnet.tables import OutOfRangeWarning
-from psilonnet.training import take_members
+from psilonnet.training import members_of, take_members
 
 SMALL = {"width": 16, "depth": 1, "max_steps": 60, "learning_rate": 2e-2, "random_state": 0}
 QUICK = {**SMALL, "reg_strength": 1e-3}
@@ -152,7 +153,7 @@ def test_path_tells_what_was_tried(fitted):
     assert fitted[0].reg_strength_ in path["reg_strength"]
     assert max(path["steps"]) == 60
     assert set(path) == {
-        "reg_strength", "valid_loss", "bound", "near_sparsity", "sparsity", "steps",
+        "knots", "reg_strength", "valid_loss", "bound", "near_sparsity", "sparsity", "steps",
     }  # fmt: skip
     k = path["reg_strength"].index(fitted[0].reg_strength_)
     left = [v for v, s in zip(path["valid_loss"], path["steps"], strict=True) if s == 60]
@@ -181,6 +182,35 @@ def test_one_standard_error_buys_a_smaller_bound():
     )
     assert strong.reg_strength_ > best.reg_strength_
     assert strong.lipschitz_bound_ < best.lipschitz_bound_
+
+
+def test_average_is_what_its_members_say():
+    frame, labels, _ = messy(200)
+    settings = {**SMALL, "max_steps": 200, "knots": (0, 4), "validation": 3}
+    model = PSiLONClassifier(**settings, selection="average").fit(frame, labels)
+    members = model.members_
+    assert len(model.path_["knots"]) == 26
+    assert set(model.path_["knots"]) == {0.0, 4.0}
+    assert len(members["weight"]) == members_of(model.net_) > 1
+    assert sum(members["weight"]) == pytest.approx(1)
+    assert members["weight"] == sorted(members["weight"], reverse=True)
+    assert model.reg_strength_ == members["reg_strength"][0]
+    bound = float(path_norm_penalty(model.net_).detach().mean()) / model.temperature_
+    assert bound == pytest.approx(model.lipschitz_bound_, rel=1e-4)
+    twice = PSiLONClassifier(**settings, selection="average", n_members=2).fit(frame, labels)
+    assert members_of(twice.net_) == 2 * members_of(model.net_)
+
+
+def test_average_has_the_least_loss_on_held_out_rows():
+    frame, _, score = messy(300)
+    held = messy(150, seed=1)
+    losses = {}
+    for selection in ("average", "best"):
+        settings = {**SMALL, "max_steps": 200, "knots": (0, 4), "selection": selection}
+        model = PSiLONRegressor(**settings).fit(frame, score, validation_data=(held[0], held[2]))
+        losses[selection] = np.mean((model.predict(held[0]) - held[2]) ** 2)
+        assert model.held_out_score_ == pytest.approx(model.score(held[0], held[2]), abs=1e-6)
+    assert losses["average"] < losses["best"]
 
 
 def test_splits_are_stratified():

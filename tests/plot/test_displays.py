@@ -35,10 +35,17 @@ def test_path_marks_the_choice_and_what_was_dropped(model):
     assert f"{model.reg_strength_:g}" in display.axes_[0].get_title()
     assert "dropped" not in display.axes_[0].get_title()
     path = {**model.path_, "steps": [40.0] * 6 + [10.0] * 7}
-    display = RegularizationPathDisplay(path=path, reg_strength=1e-3).plot()
-    assert "dropped" in display.axes_[0].get_title()
+    members = {"reg_strength": [1e-3, 5e-3], "knots": [0.0, 8.0], "weight": [0.7, 0.3]}
+    display = RegularizationPathDisplay(path=path, members=members).plot()
+    assert display.axes_[0].get_title() == "chosen: 0.001, 0.005   (hollow: dropped early)"
     drawn = sum(len(c.get_offsets()) for c in display.axes_[0].collections)
     assert drawn == 13
+    assert display.axes_[-1].get_legend() is None
+    both = {name: [*column, *column] for name, column in path.items()}
+    both["knots"] = [0.0] * 13 + [8.0] * 13
+    display = RegularizationPathDisplay(path=both, members=members).plot()
+    words = [text.get_text() for text in display.axes_[-1].get_legend().get_texts()]
+    assert words == ["plain columns", "8 pieces per column"]
     display.figure_.canvas.draw()
 
 

@@ -54,7 +54,7 @@ def index_of(path):
     ids=["fixed", "knots, pruned members", "resnet classifier", "narrowed grid", "folds"],
 )
 def test_models_fitted_together_are_those_fitted_alone(estimator, monkeypatch):
-    monkeypatch.setattr("psilonnet.estimators.fitting.SHORT", 20)  # narrow the grid of strengths
+    monkeypatch.setattr("psilonnet.estimators.choosing.SHORT", 20)  # narrow the grid of strengths
     rng = np.random.default_rng(0)
     tables = []
     for n in (40, 60, 41):

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from psilonnet.functional import path_norm
-from psilonnet.nn import VARIANTS, make_net, path_norm_penalty
+from psilonnet.nn import VARIANTS, PSiLONNet, make_net, path_norm_penalty
 from psilonnet.training import (
     Callback,
     DivergedError,
@@ -21,6 +21,7 @@ from psilonnet.training import (
     take_members,
     warm_path,
 )
+from psilonnet.training.memory import _library
 
 
 def problem(dtype=torch.float32, rows=300):
@@ -331,3 +332,22 @@ def test_members_of_equal_strength_are_dropped_together():
     run.train()
     assert len(run.members) == 2
     assert len(set(strengths[run.members].tolist())) == 1
+
+
+def test_training_asks_the_system_for_no_memory_once_it_runs():
+    resource = pytest.importorskip("resource", reason="counts page faults (Unix)")
+    if _library() is None:
+        pytest.skip("the C library is not glibc")
+    faults = []
+
+    class Count(Callback):
+        def on_step(self, run):
+            faults.append(resource.getrusage(resource.RUSAGE_SELF).ru_minflt)
+
+    net = PSiLONNet(6, 1, width=256, depth=3, members=(8,))
+    rows = Rows(torch.randn(256, 6), torch.randn(256, 1))
+    plan = Plan(steps=30, batch_size=256, progress=False)
+    settings = {"loss": "squared_error", "penalty": path_norm_penalty, "reg_strength": 1e-3}
+    Run(net, rows, plan=plan, callbacks=[Count()], **settings).train()
+    activations = 8 * 256 * 256 * 4 / 4096  # pages of one layer's
+    assert (faults[-1] - faults[9]) / 20 < activations / 4

@@ -1,14 +1,16 @@
 import pytest
 import torch
 
-from psilonnet.nn import VARIANTS, PSiLONNet, PSiLONResNet, make_net
+from psilonnet.nn import VARIANTS, PlainNet, PSiLONNet, PSiLONResNet, make_net, path_norm_penalty
 from psilonnet.training import (
     PopulationTooLargeError,
+    join_populations,
     members_of,
     memory_needed,
     repeat_member,
     stack_members,
     take_members,
+    weigh_members,
 )
 from psilonnet.training.population import check_memory, memory_available
 
@@ -83,3 +85,42 @@ def test_too_large_a_population_is_refused_with_number_and_remedy():
 
 def test_available_memory_is_known_here():
     assert memory_available() > 2**20
+
+
+@pytest.mark.parametrize("prune_mix", [0.0, 0.4, 1.0])
+@pytest.mark.parametrize("kind", [PSiLONNet, PSiLONResNet])
+def test_networks_with_and_without_knots_are_one_population(kind, prune_mix, generator):
+    edges = torch.randn(3, 6, generator=generator).sort(dim=-2).values
+    sizes = {"width": 10, "depth": 2, "generator": generator}
+    plain, split = (
+        stack_members([kind(6, 2, edges=own, **sizes) for _ in range(2)]) for own in (None, edges)
+    )
+    for net in (plain, split):
+        with torch.no_grad():
+            net.layers[0].direction.mul_(30.0)
+            net.layers[1].length.fill_(0.5)
+        net.set_prune_mix(prune_mix)
+    joined = join_populations([plain, split, plain])
+    x = 5 * torch.randn(7, 6, generator=generator)
+    torch.testing.assert_close(joined(x), torch.cat([plain(x), split(x), plain(x)]))
+    bounds = [path_norm_penalty(net) for net in (plain, split, plain)]
+    torch.testing.assert_close(path_norm_penalty(joined), torch.cat(bounds))
+    matrices = PlainNet(joined)
+    for member in range(6):  # taken out, a member without knots has none
+        alone = matrices.member(member)
+        assert (alone.layers[0].split == "knots") == (member in (2, 3))
+        torch.testing.assert_close(alone(x)[0], matrices(x)[member])
+
+
+def test_weights_of_an_average_go_into_the_last_layer(generator):
+    population = random_net("P-Net", generator, members=(3,))
+    weights = [0.5, 0.3, 0.2]
+    weighted = weigh_members(population, weights)
+    x = torch.randn(5, 6, generator=generator)
+    share = torch.tensor(weights)
+    expected = (share[:, None, None] * population(x)).sum(dim=0)
+    torch.testing.assert_close(weighted(x).mean(dim=0), expected)
+    bound = (share * path_norm_penalty(population)).sum()
+    torch.testing.assert_close(path_norm_penalty(weighted).mean(), bound)
+    with pytest.raises(ValueError, match="without lengths"):
+        weigh_members(random_net("S-Net without WN", generator, members=(3,)), weights)

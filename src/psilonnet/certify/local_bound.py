@@ -38,22 +38,22 @@ def local_moves(net: PlainNet, x: Tensor, radius: Tensor, combinations: Tensor) 
     members = len(net.layers[0].weight)
     total = x.new_zeros(combinations.shape[:2])
     for member in range(members):
-        masks = _live_pieces(net, member, x, radius)
-        total += _masked_product(net, member, masks, combinations, radius)
+        single = net.member(member)
+        masks = _live_pieces(single, x, radius)
+        total += _masked_product(single, masks, combinations, radius)
     return inflated(total / members, members + 2)
 
 
-def _live_pieces(net: PlainNet, member: int, x: Tensor, radius: Tensor) -> list[Tensor | None]:
+def _live_pieces(net: PlainNet, x: Tensor, radius: Tensor) -> list[Tensor | None]:
     """Return for each layer which pieces of its inputs can move in the box: (rows, pieces, in)."""
     slack = x.abs() * gamma(2)
     low, high = x - radius - slack, x + radius + slack
     masks: list[Tensor | None] = []
     for layer in net.layers:
         ends = torch.stack((low, high)).unsqueeze(1)  # (2, 1, rows, in)
-        single = layer.member(member)
-        bottom, top = (single.pieces(end).squeeze(0) for end in ends)  # (rows, pieces, in)
+        bottom, top = (layer.pieces(end).squeeze(0) for end in ends)  # (rows, pieces, in)
         masks.append(None if layer.split == "none" else top > bottom)
-        low, high = _interval(single, bottom, top)
+        low, high = _interval(layer, bottom, top)
     return masks
 
 
@@ -70,16 +70,16 @@ def _interval(layer: PlainLayer, bottom: Tensor, top: Tensor) -> tuple[Tensor, T
 
 
 def _masked_product(
-    net: PlainNet, member: int, masks: list[Tensor | None], combinations: Tensor, radius: Tensor
+    net: PlainNet, masks: list[Tensor | None], combinations: Tensor, radius: Tensor
 ) -> Tensor:
     """Push combinations of outputs down to the inputs, through live pieces only."""
     *lower, last = net.layers
-    combined = torch.einsum("rco,osi->rcsi", combinations, last.weight[member]).abs()
+    combined = torch.einsum("rco,osi->rcsi", combinations, last.weight[0]).abs()
     mask = masks[-1]
     mass = (combined if mask is None else combined * mask.unsqueeze(1)).amax(dim=-2)
     mass = inflated(mass, combinations.shape[-1])
     for layer, mask in zip(reversed(lower), reversed(masks[:-1]), strict=True):
-        weight = layer.weight[member].abs()  # (out, pieces, in)
+        weight = layer.weight[0].abs()  # (out, pieces, in)
         mass = inflated(_through(mass, weight, mask), weight.shape[0])
     return inflated((mass * radius.unsqueeze(1)).sum(dim=-1), radius.shape[-1])
 

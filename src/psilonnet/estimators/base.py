@@ -15,15 +15,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from psilonnet.estimators.bounds import column_bounds
 from psilonnet.estimators.certificates import Certifier
-from psilonnet.estimators.fitting import (
-    Design,
-    Problem,
-    choose_strength,
-    forward,
-    history_of,
-    knot_edges,
-    train_on_all,
-)
+from psilonnet.estimators.choosing import choose
+from psilonnet.estimators.fitting import Design, Pick, Problem, forward, train_on_all
 from psilonnet.estimators.jobs import finish
 from psilonnet.estimators.parameters import check_parameters
 from psilonnet.estimators.reading import as_table, check_weights, codes_of
@@ -35,7 +28,7 @@ from psilonnet.training import STRENGTHS, Plan
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from psilonnet.estimators.fitting import Choice
+    from psilonnet.estimators.choosing import Choice
     from psilonnet.estimators.jobs import Fitting
     from psilonnet.estimators.targets import ClassTarget, NumberTarget
     from psilonnet.tables import Column
@@ -161,7 +154,7 @@ class BasePSiLON(Shipping, BaseEstimator):  # type: ignore[misc]
     def _train(self, problem: Problem, groups: Array | None, validation_data: Any) -> Fitting:
         """Choose the strength, then train on all rows."""
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        design = self._design(problem, seed)
+        designs = [self._design(int(knots), seed) for knots in np.atleast_1d(self.knots)]
         y = problem.y.numpy()
         strata = y[:, 0].astype(np.int64) if self._stratified else np.zeros(len(y), dtype=np.int64)
         given = None
@@ -172,35 +165,36 @@ class BasePSiLON(Shipping, BaseEstimator):  # type: ignore[misc]
             splits = make_splits(strata, groups, self.validation, seed)
         strengths = self._strengths()
         choice = None
-        if splits is not None and (len(strengths) > 1 or given or self._needs_held_out()):
-            choice = yield from choose_strength(
-                given or problem, splits, strengths, design, self.selection
-            )
-        self.path_ = None if choice is None else choice.path
-        self.reg_strength_ = self._chosen(choice, strengths)
+        tried = len(strengths) * len(designs)
+        if splits is not None and (tried > 1 or given or self._needs_held_out()):
+            choice = yield from choose(given or problem, splits, strengths, designs, self.selection)
         whole = given or problem
+        self.path_ = None if choice is None else choice.path
         self._after_choice(choice, whole.y.numpy(), whole.weight.numpy())
         self.held_out_score_ = None if choice is None else self._held_out_score(choice, whole)
+        alone = float(strengths[0]) if len(strengths) == 1 else FALLBACK_STRENGTH
+        picks = [Pick(designs[0], alone)] if choice is None else choice.picks
+        self.reg_strength_ = picks[0].strength
+        self.members_ = {
+            "weight": [pick.weight for pick in picks],
+            "reg_strength": [pick.strength for pick in picks],
+            "knots": [float(pick.design.knots) for pick in picks],
+        }
         if given and self.n_members == 1 and not self.prune and choice is not None:
-            self.net_, self.history_ = choice.nets.cpu(), choice.history
+            net, history = choice.net, choice.history
         else:
-            run = yield from train_on_all(
-                problem, self.reg_strength_, design, n_members=self.n_members, prune=self.prune
+            net, history = yield from train_on_all(
+                problem, picks, n_members=self.n_members, prune=self.prune
             )
-            self.net_ = run.net.cpu()
-            self.history_ = history_of(run, run.members) if choice is None else choice.history
-        self.n_iter_ = design.plan.steps
+        self.net_ = net.cpu()
+        self.history_ = history if choice is None else choice.history
+        self.n_iter_ = self.max_steps
 
     def _held_out_score(self, choice: Choice, problem: Problem) -> float | None:
         held = choice.held_out
         y, counts = problem.y.numpy()[held], problem.counts.numpy()[held]
         score: float | None = self.target_.score(y, choice.outputs, counts)
         return score
-
-    def _chosen(self, choice: Choice | None, strengths: Sequence[float]) -> float:
-        if choice is not None:
-            return choice.strength
-        return float(strengths[0]) if len(strengths) == 1 else FALLBACK_STRENGTH
 
     def _strengths(self) -> list[float]:
         if isinstance(self.reg_strength, str):
@@ -226,7 +220,7 @@ class BasePSiLON(Shipping, BaseEstimator):  # type: ignore[misc]
             counts=torch.cat([problem.counts, held.counts]),
         )
 
-    def _design(self, problem: Problem, seed: int) -> Design:
+    def _design(self, knots: int, seed: int) -> Design:
         plan = Plan(
             steps=self.max_steps,
             batch_size=self.batch_size,
@@ -239,7 +233,7 @@ class BasePSiLON(Shipping, BaseEstimator):  # type: ignore[misc]
             architecture=self.architecture,
             width=self.width,
             depth=self.depth,
-            edges=knot_edges(problem, self.knots),
+            knots=knots,
             learning_rate=self.learning_rate,
             device=self.device,
             seed=seed,
@@ -302,9 +296,12 @@ class BasePSiLON(Shipping, BaseEstimator):  # type: ignore[misc]
 
     def summary(self) -> str:
         """Return what the model promises, in words."""
+        networks = len(self.members_["weight"]) * self.n_members
+        average = f"average of {networks} networks, " if networks > 1 else ""
+        strengths = ", ".join(f"{s:g}" for s in sorted(set(self.members_["reg_strength"])))
         lines = [
-            f"{type(self).__name__} on {len(self.encoder_.names)} columns, "
-            f"reg_strength {self.reg_strength_:g}.",
+            f"{type(self).__name__} on {len(self.encoder_.names)} columns, {average}"
+            f"reg_strength {strengths}.",
             *self._bounds.in_words(self.encoder_, self._output_words()),
             f"Share of exact zeros among the weights: {self.sparsity_:.1%}.",
         ]

@@ -76,7 +76,8 @@ def _rebuild(manifest: dict[str, Any], tensors: dict[str, Tensor]) -> BasePSiLON
     else:
         model._one_target = _bool(manifest["one_target"])
         _check(not model._one_target or model.target_.outputs == 1, "one target, many outputs")
-    model.reg_strength_ = _number(manifest["reg_strength"], least=0.0)
+    model.members_ = _columns(manifest["members"])
+    model.reg_strength_ = _number(model.members_["reg_strength"][0], least=0.0)
     model.path_ = None if manifest["path"] is None else _columns(manifest["path"])
     model.history_ = _columns(manifest["history"])
     score = manifest["held_out_score"]

@@ -43,20 +43,25 @@ def is_real(value: Any) -> bool:
     )
 
 
-def _is_strength(value: Any) -> bool:
-    if isinstance(value, str):
-        return value == "auto"
-    if is_real(value):
-        return bool(value >= 0)
+def _one_or_different(value: Any, holds: Callable[[Any], bool]) -> bool:
+    """Whether a rule holds of a number, or of all numbers of a sequence without repeats."""
+    if isinstance(value, Real):
+        return holds(value)
     try:
         values = list(value)
     except TypeError:
         return False
-    return (
-        len(values) > 0
-        and all(is_real(v) and v >= 0 for v in values)
-        and len(set(values)) == len(values)
-    )
+    return len(values) > 0 and all(map(holds, values)) and len(set(values)) == len(values)
+
+
+def _is_strength(value: Any) -> bool:
+    if isinstance(value, str):
+        return value == "auto"
+    return _one_or_different(value, lambda v: is_real(v) and v >= 0)
+
+
+def _are_knots(value: Any) -> bool:
+    return _one_or_different(value, lambda v: is_whole(v) and v >= 0 and v != 1)
 
 
 def _is_validation(value: Any) -> bool:
@@ -80,12 +85,13 @@ RULES: dict[str, Rule] = {
     "width": whole(1),
     "depth": whole(1),
     "knots": Rule(
-        lambda v: is_whole(v) and v >= 0 and v != 1, "0 for none, or at least 2 pieces per column"
+        _are_knots,
+        "0 for none, at least 2 pieces per column, or a sequence of different such numbers",
     ),
     "reg_strength": Rule(
         _is_strength, "'auto', a number of at least 0, or a sequence of different such numbers"
     ),
-    "selection": one_of("best", "one_standard_error"),
+    "selection": one_of("average", "best", "one_standard_error"),
     "validation": Rule(
         _is_validation, "a fraction between 0 and 1, or a number of folds of at least 2"
     ),

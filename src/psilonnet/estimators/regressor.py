@@ -26,17 +26,19 @@ class PSiLONRegressor(RegressorMixin, BasePSiLON):  # type: ignore[misc]
     architecture : {"mlp", "crelu", "resnet"}, default="mlp"
     width, depth : int, default=256 and 3
         Neurons in a hidden layer, and the number of hidden layers.
-    knots : int, default=0
-        Split each column of numbers at its quantiles into this many pieces; 0 for none.
+    knots : int or sequence of int, default=0
+        Split each column of numbers at its quantiles into this many pieces; 0 for none. Of several
+        numbers, the held-out rows choose.
     reg_strength : "auto", float or sequence of float, default="auto"
         The strength, or those to choose from; "auto" is the paper's grid of 13.
-    selection : {"best", "one_standard_error"}, default="best"
-        Take the strength with the least held-out loss, or the strongest one within a standard
-        error of it: a smaller bound for hardly more loss.
+    selection : {"average", "best", "one_standard_error"}, default="best"
+        Average the strengths that go best together on the held-out rows, take the one with the
+        least loss there, or the strongest one within a standard error of it: a smaller bound for
+        hardly more loss.
     validation : float or int, default=0.2
         The fraction of rows held out to choose the strength, or a number of folds.
     n_members : int, default=1
-        Networks with different starts whose predictions are averaged.
+        Networks with different starts, for each strength in use, whose predictions are averaged.
     prune : bool, default=False
         End training with exact zeros among the weights.
     scaling : {"standard", "robust"}, default="standard"
@@ -52,13 +54,16 @@ class PSiLONRegressor(RegressorMixin, BasePSiLON):  # type: ignore[misc]
     Attributes
     ----------
     reg_strength_ : float
-        The strength in use.
+        The strength in use; of an average, the heaviest.
+    members_ : dict of lists
+        What is averaged: weight, strength and knots of each network.
     path_ : dict of lists, or None if nothing was chosen
-        For each strength: held-out loss, bound, near-sparsity, sparsity, steps trained.
+        For each number of knots and each strength: held-out loss, bound, near-sparsity, sparsity,
+        steps trained.
     history_ : dict of lists
         Step, training loss, held-out loss and bound along training.
     held_out_score_ : float, or None if nothing was held out
-        The R^2 of networks of the chosen strength on rows they were not trained on. The
+        The R^2 of the chosen networks on rows they were not trained on. The
         strength was chosen on these same rows, so it is slightly optimistic.
     lipschitz_bound_ : float
         How far the prediction can move, in units of the target, if every encoded column moves by

@@ -26,7 +26,7 @@ def save_model(model: BasePSiLON, path: str | os.PathLike[str]) -> None:
         "named": hasattr(model, "feature_names_in_"),
         "target": target_to_dict(model.target_),
         "one_target": getattr(model, "_one_target", True),
-        "reg_strength": model.reg_strength_,
+        "members": model.members_,
         "path": model.path_,
         "history": model.history_,
         "held_out_score": model.held_out_score_,

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from torch import Tensor
+import torch
+from torch import Tensor, nn
 
 from psilonnet.functional import knots, relu
 from psilonnet.nn.linear import LayerSettings, NormalizedLinear
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
+
+UNREACHED = 2.0**100  # an edge that no column gets to; exact in every dtype
 
 
 class ReLULinear(NormalizedLinear):
@@ -51,6 +54,25 @@ class KnotLinear(NormalizedLinear):
         _check_edges(edges)
         super().__init__(edges.shape[-1], out_features, edges.shape[-2] + 1, **settings)
         self.register_buffer("edges", edges.detach().to(self.direction.dtype))
+
+    @classmethod
+    @torch.no_grad()
+    def unsplit(cls, layer: NormalizedLinear, pieces: int) -> KnotLinear:
+        """Return a layer equal to one without pieces; its knots are out of reach.
+
+        Networks with and without knots can then be members of one population.
+        """
+        *members, n_out, _, n_in = layer.direction.shape
+        edges = layer.direction.new_full((*members, pieces - 1, n_in), UNREACHED)
+        equal = cls(edges, n_out, members=tuple(members), normalization=layer.normalization)
+        equal.direction.zero_()
+        equal.direction[..., :1, :] = layer.direction
+        for name in ("length", "bias"):
+            parameter = getattr(layer, name)
+            setattr(equal, name, None if parameter is None else nn.Parameter(parameter.clone()))
+        if float(layer.prune_mix) > 0:
+            equal.set_prune_mix(float(layer.prune_mix))
+        return equal
 
     def forward(self, x: Tensor) -> Tensor:
         """Map (..., in) to (..., out)."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -9,18 +10,26 @@ import numpy as np
 from psilonnet._extras import require
 from psilonnet.plot.style import BLUE, GREY, ORANGE, panels, quieten
 
+PANELS = (
+    ("valid_loss", "held-out loss", BLUE),
+    ("bound", "bound (1-path-norm)", ORANGE),
+    ("near_sparsity", "near-sparsity", GREY),
+)
+MARKERS = "os^v"  # of each number of knots
+
 
 class RegularizationPathDisplay:
     """Held-out loss, bound and near-sparsity for each strength that was tried.
 
-    Hollow points belong to strengths that were dropped before the end of training.
+    Hollow points belong to strengths that were dropped before the end of training, dashed lines to
+    those in use.
 
     Parameters
     ----------
     path : dict of lists
         As ``path_`` of a fitted estimator.
-    reg_strength : float
-        The strength in use.
+    members : dict of lists
+        As ``members_`` of a fitted estimator: what is in use.
 
     Attributes
     ----------
@@ -28,9 +37,9 @@ class RegularizationPathDisplay:
     figure_ : matplotlib figure
     """
 
-    def __init__(self, *, path: dict[str, list[float]], reg_strength: float) -> None:
+    def __init__(self, *, path: dict[str, list[float]], members: dict[str, list[float]]) -> None:
         self.path = path
-        self.reg_strength = reg_strength
+        self.members = members
 
     @classmethod
     def from_estimator(cls, estimator: Any, *, axes: Any = None) -> RegularizationPathDisplay:
@@ -46,38 +55,38 @@ class RegularizationPathDisplay:
                 "A regularisation path needs strengths that were compared on held-out rows. This "
                 "estimator has compared none: fit it with reg_strength='auto' on at least 20 rows."
             )
-        display = cls(path=estimator.path_, reg_strength=estimator.reg_strength_)
-        return display.plot(axes=axes)
+        return cls(path=estimator.path_, members=estimator.members_).plot(axes=axes)
 
     def plot(self, *, axes: Any = None) -> RegularizationPathDisplay:
         """Draw the three panels."""
         axes = panels(axes, 3, 6.6)
-        rows = (
-            ("valid_loss", "held-out loss", BLUE),
-            ("bound", "bound (1-path-norm)", ORANGE),
-            ("near_sparsity", "near-sparsity", GREY),
-        )
-        strengths = np.array(self.path["reg_strength"])
-        steps = np.array(self.path["steps"])
-        done = steps == steps.max()
-        for axis, (name, label, colour) in zip(axes, rows, strict=True):
-            values = np.array(self.path[name])
-            axis.plot(strengths, values, color=colour, lw=1, alpha=0.5)
-            axis.scatter(strengths[done], values[done], color=colour, s=34, zorder=3)
-            hollow = {"facecolor": "white", "edgecolor": colour, "s": 34, "zorder": 3}
-            axis.scatter(strengths[~done], values[~done], **hollow)
-            axis.axvline(self.reg_strength, color=GREY, lw=1, ls="--")
-            axis.set(ylabel=label, xscale="log" if strengths.min() > 0 else "symlog")
+        path = {name: np.array(column) for name, column in self.path.items()}
+        done = path["steps"] == path["steps"].max()
+        kinds = np.unique(path["knots"])
+        for axis, (name, label, colour) in zip(axes, PANELS, strict=True):
+            for knots, marker in zip(kinds, itertools.cycle(MARKERS)):
+                own = path["knots"] == knots
+                x, y, filled = path["reg_strength"][own], path[name][own], done[own]
+                axis.plot(x, y, color=colour, lw=1, alpha=0.5)
+                style = {"edgecolor": colour, "s": 34, "zorder": 3, "marker": marker}
+                words = f"{knots:g} pieces per column" if knots else "plain columns"
+                axis.scatter(x[filled], y[filled], color=colour, label=words, **style)
+                axis.scatter(x[~filled], y[~filled], facecolor="white", **style)
+            for strength in set(self.members["reg_strength"]):
+                axis.axvline(strength, color=GREY, lw=1, ls="--")
+            lowest = path["reg_strength"].min()
+            axis.set(ylabel=label, xscale="log" if lowest > 0 else "symlog")
             quieten(axis)
+        if len(kinds) > 1:
+            axes[-1].legend(frameon=False, fontsize=9)
         ticker = require("matplotlib.ticker", "plot")
         for axis in axes[:2]:  # what was dropped early would squeeze the rest
             axis.set_yscale("log")
             axis.yaxis.set_major_locator(ticker.LogLocator(subs=(1.0, 2.0, 5.0)))
             axis.yaxis.set_major_formatter("{x:g}")
             axis.yaxis.set_minor_formatter(ticker.NullFormatter())
-        note = f"chosen: {self.reg_strength:g}" + (
-            "" if done.all() else "   (hollow: dropped early)"
-        )
+        strengths = ", ".join(f"{s:g}" for s in sorted(set(self.members["reg_strength"])))
+        note = f"chosen: {strengths}" + ("" if done.all() else "   (hollow: dropped early)")
         axes[0].set_title(note, fontsize=10)
         axes[-1].set_xlabel("reg_strength")
         self.axes_, self.figure_ = axes, axes[0].figure

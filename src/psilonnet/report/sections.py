@@ -175,8 +175,8 @@ def choice_section(model: Any) -> Html:
         return section("How was it found?", paragraph(words), tag("div", curves, class_="pair"))
     path = figure(
         path_picture(model),
-        "Each point is one strength of regularisation, from weak to strong. The dashed line marks "
-        "the one in use. Towards the right the bound falls; the loss tells how far one may go.",
+        "Each point is one strength of regularisation, from weak to strong. Dashed lines mark what "
+        "is in use. Towards the right the bound falls; the loss tells how far one may go.",
     )
     words = "The strength trades fit against proof. The fit tries many, and held-out rows choose."
     return section("How was it found?", paragraph(words), tag("div", path, curves, class_="pair"))

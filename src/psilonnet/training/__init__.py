@@ -23,6 +23,7 @@ from psilonnet.training.population import (
     repeat_member,
     stack_members,
     take_members,
+    weigh_members,
 )
 from psilonnet.training.projected import project_directions_
 from psilonnet.training.pruning import Pruning, live_widths
@@ -63,4 +64,5 @@ __all__ = [
     "trapezoid",
     "trapezoid_of",
     "warm_path",
+    "weigh_members",
 ]

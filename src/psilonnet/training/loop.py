@@ -15,6 +15,7 @@ from psilonnet.training.callbacks import ProgressBar
 from psilonnet.training.history import DivergedError, Divergence, History
 from psilonnet.training.interrupt import held_interrupt
 from psilonnet.training.losses import get_loss
+from psilonnet.training.memory import kept_memory
 from psilonnet.training.plan import Plan
 from psilonnet.training.population import check_memory, members_of, take_members, take_moments
 from psilonnet.training.projected import project_directions_
@@ -96,6 +97,7 @@ class Run:
             with (
                 _matmul_precision(self.plan.matmul_precision),
                 _flushed_denormals(),
+                kept_memory(),
                 held_interrupt() as interrupt,
             ):
                 self._tell("on_start")

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor, nn
 
+from psilonnet.nn import KnotLinear
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -87,12 +89,20 @@ def stack_members(nets: Sequence[Network]) -> Network:
             joined = torch.stack([source.get_parameter(name).detach() for source in sources])
             setattr(layer, name, nn.Parameter(joined))
         if "edges" in dict(layer.named_buffers()):
-            layer.register_buffer("edges", torch.stack([s.get_buffer("edges") for s in sources]))
+            edges = [source.get_buffer("edges") for source in sources]
+            if not all(own.equal(edges[0]) for own in edges):  # else one split does for all
+                layer.register_buffer("edges", torch.stack(edges))
     return stacked
 
 
 def join_populations(nets: Sequence[Network]) -> Network:
-    """Return the population of all members of some populations of one shape."""
+    """Return the population of all members of some populations of one shape.
+
+    Some of them may have knots; the knots of the others are then out of reach.
+    """
+    pieces = max(net.layers[0].pieces for net in nets)
+    if any(net.layers[0].pieces != pieces for net in nets):
+        nets = [net if net.layers[0].pieces == pieces else _with_knots(net, pieces) for net in nets]
     first = nets[0]
     joined = copy.deepcopy(first)
     for position, layer in enumerate(joined.layers):
@@ -101,8 +111,37 @@ def join_populations(nets: Sequence[Network]) -> Network:
             tensors = torch.cat([source.get_parameter(name).detach() for source in sources])
             setattr(layer, name, nn.Parameter(tensors))
         if "edges" in dict(layer.named_buffers()):
-            layer.register_buffer("edges", torch.cat([s.get_buffer("edges") for s in sources]))
+            layer.register_buffer("edges", torch.cat([_edges_of_members(s) for s in sources]))
     return joined
+
+
+def _edges_of_members(layer: NormalizedLinear) -> Tensor:
+    """Return edges of shape (members, pieces - 1, in)."""
+    edges = layer.get_buffer("edges")
+    return edges if edges.dim() == 3 else edges.expand(len(layer.direction), -1, -1)
+
+
+def _with_knots(net: Network, pieces: int) -> Network:
+    split = copy.deepcopy(net)
+    split[0] = KnotLinear.unsplit(net.layers[0], pieces)
+    return split
+
+
+@torch.no_grad()
+def weigh_members(net: Network, weights: Sequence[float]) -> Network:
+    """Return the population whose plain average is the weighted average of another.
+
+    The weights go into the lengths and biases of the last layer.
+    """
+    weighted = copy.deepcopy(net)
+    last = weighted.layers[-1]
+    factors = torch.tensor(weights).to(last.direction) * len(weights)
+    if last.length is None:
+        raise ValueError("The members of a population without lengths cannot be weighed.")
+    for parameter in (last.length, last.bias):
+        if parameter is not None:
+            parameter.mul_(factors.unsqueeze(-1))
+    return weighted
 
 
 def repeat_member(net: Network, count: int) -> Network:
