@@ -125,20 +125,18 @@ WAYS: dict[str, Rule] = {
     "greedy, both": weighted(greedy_weights, ["judged", "refits"]),
 }
 SINGLE = (
-    "plain", "clip", "clip, knots 8", "clip, knots 16", "clip, crelu", "clip, residual",
-    "clip, knots 8, residual", "clip, narrow", "clip, short", "clip, fast",
+    "plain", "clip", "clip, knots 8", "tails", "tails, knots 8", "tails, narrow",
+    "tails, knots 8, narrow", "tails, short", "tails, knots 8, short", "tails, residual",
 )  # fmt: skip
 JOINED = {
     "plain + clip": ("plain", "clip"),
     "clip + knots": ("clip", "clip, knots 8"),
-    "plain + knots": ("plain", "clip, knots 8"),
-    "residual + knots residual": ("clip, residual", "clip, knots 8, residual"),
-    "clip + knots + residual": ("clip", "clip, knots 8", "clip, residual"),
-    "clip + knots, both residual too": (
-        "clip", "clip, knots 8", "clip, residual", "clip, knots 8, residual",
-    ),
+    "tails + knots": ("tails", "tails, knots 8"),
+    "tails + knots, narrow": ("tails, narrow", "tails, knots 8, narrow"),
+    "tails + knots, short": ("tails, short", "tails, knots 8, short"),
+    "tails + knots + residual": ("tails", "tails, knots 8", "tails, residual"),
     "all": SINGLE,
-}  # fmt: skip
+}
 RECIPES: dict[str, tuple[tuple[str, ...], Rule]] = {
     f"{name}: {way}": (families, rule)
     for name, families in ({name: (name,) for name in SINGLE} | JOINED).items()

@@ -67,13 +67,13 @@ FAMILIES = {
     "plain": Family(),
     "clip": Family(scaling="robust"),
     "clip, knots 8": Family(scaling="robust", knots=8),
-    "clip, knots 16": Family(scaling="robust", knots=16),
-    "clip, crelu": Family(scaling="robust", architecture="crelu"),
-    "clip, residual": Family(scaling="robust", architecture="resnet"),
-    "clip, knots 8, residual": Family(scaling="robust", knots=8, architecture="resnet"),
-    "clip, narrow": Family(scaling="robust", width=128),
-    "clip, short": Family(scaling="robust", steps=1500),
-    "clip, fast": Family(scaling="robust", learning_rate=5e-3),
+    "tails": Family(scaling="log_tails"),
+    "tails, knots 8": Family(scaling="log_tails", knots=8),
+    "tails, narrow": Family(scaling="log_tails", width=128),
+    "tails, knots 8, narrow": Family(scaling="log_tails", knots=8, width=128),
+    "tails, short": Family(scaling="log_tails", steps=1500),
+    "tails, knots 8, short": Family(scaling="log_tails", knots=8, steps=1500),
+    "tails, residual": Family(scaling="log_tails", architecture="resnet"),
 }
 
 

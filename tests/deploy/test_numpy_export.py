@@ -61,6 +61,7 @@ def assert_same_outputs(model, x, predictor):
         {"architecture": "resnet", "depth": 3},
         {"knots": 5},
         {"scaling": "robust"},
+        {"scaling": "log_tails"},
         {"n_members": 3},
         {"knots": (0, 4), "selection": "average", "reg_strength": (1e-4, 1e-3)},
         {"prune": True, "max_steps": 300},

@@ -98,7 +98,12 @@ CLASSIFIERS = {
     "crelu": {"architecture": "crelu"},
     "resnet of knots": {"architecture": "resnet", "knots": 5},
     "robust ensemble": {"scaling": "robust", "n_members": 3, "knots": 3},
-    "average": {"knots": (0, 4), "selection": "average", "reg_strength": (1e-4, 1e-3)},
+    "average": {
+        "scaling": "log_tails",
+        "knots": (0, 4),
+        "selection": "average",
+        "reg_strength": (1e-4, 1e-3),
+    },
     "calibrated": {"calibrate": True, "validation": 3},
     "pruned": {"prune": True, "max_steps": 60},
 }

@@ -153,7 +153,7 @@ BAD_INPUTS = {
     "one fold": (parameter(validation=1), ValueError, r"'validation'.*folds of at least 2.*Got 1"),
     "n_members": (parameter(n_members=0), ValueError, r"'n_members'.*at least 1"),
     "prune": (parameter(prune="yes"), ValueError, r"'prune'.*True or False. Got 'yes'"),
-    "scaling": (parameter(scaling="minmax"), ValueError, r"'scaling'.*'robust'. Got 'minmax'"),
+    "scaling": (parameter(scaling="minmax"), ValueError, r"'scaling'.*'log_tails'. Got 'minmax'"),
     "class_weight": (parameter(class_weight=3), ValueError, r"'class_weight'.*'balanced'.*Got 3"),
     "loss": (
         fit(X, X[:, 0], regressor, parameters={"loss": "mse"}), ValueError, r"'huber'.*'mse'",

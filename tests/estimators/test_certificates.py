@@ -35,7 +35,7 @@ MODELS = {
     "knots": {"knots": 4},
     "resnet": {"architecture": "resnet"},
     "ensemble": {"n_members": 3},
-    "average": {"knots": (0, 4), "selection": "average", "n_members": 2},
+    "average": {"scaling": "log_tails", "knots": (0, 4), "selection": "average", "n_members": 2},
     "pruned": {"prune": True, "architecture": "crelu"},
 }
 

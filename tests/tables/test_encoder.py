@@ -1,6 +1,7 @@
 import json
 import subprocess
 import sys
+from typing import get_args
 
 import numpy as np
 import pandas as pd
@@ -17,6 +18,7 @@ from psilonnet.tables import (
     weighted_mean_and_deviation,
     weighted_quantile,
 )
+from psilonnet.tables.codes import Scaling
 
 
 def fitted(frame, scaling="standard", weight=None):
@@ -65,23 +67,27 @@ def test_empty_column_is_left_out_with_a_warning():
     assert encoder.labels == ["b"]
 
 
-@given(st.lists(st.floats(-1e12, 1e12), min_size=3, max_size=30))
-@example([0.0, 0.0, 1.1125369292536007e-308])
-def test_robust_scaling_is_bounded_and_no_steeper_than_its_slope(values):
+@pytest.mark.parametrize("scaling", ["robust", "log_tails"])
+@given(values=st.lists(st.floats(-1e12, 1e12), min_size=3, max_size=30))
+@example(values=[0.0, 0.0, 1.1125369292536007e-308])
+def test_bent_scaling_tames_outliers_and_is_no_steeper_than_its_slope(scaling, values):
     column = np.array(values)
-    encoder, _ = fitted(pd.DataFrame({"a": column}), "robust")
+    encoder, _ = fitted(pd.DataFrame({"a": column}), scaling)
     if encoder.width == 0:
         return
     grid = np.sort(np.concatenate([column, column + 1.0, np.linspace(-1e13, 1e13, 50)]))
     encoded = encoder.encode(read_columns(pd.DataFrame({"a": grid})))[:, 0]
-    assert (np.abs(encoded) <= 3.0 + 1e-12).all()
+    code = encoder.codes[0]
+    limit = 3.0 if scaling == "robust" else 3 * np.log1p(np.abs(grid - code.center) / code.scale)
+    assert (np.abs(encoded) <= limit + 1e-12).all()
+    assert (np.diff(encoded) >= 0).all()
     moved = np.abs(np.diff(encoded))
     assert (moved <= encoder.codes[0].slope * np.diff(grid) * (1 + 1e-6) + 1e-9).all()
 
 
 def test_huge_and_constant_numbers_stay_finite():
     frame = pd.DataFrame({"huge": [1e300, -1e300, 0.0], "same": [0.1 + 0.2] * 3})
-    for scaling in ("standard", "robust"):
+    for scaling in get_args(Scaling):
         encoder, columns = fitted(frame, scaling)
         assert encoder.labels == ["huge"]
         assert np.isfinite(encoder.encode(columns)).all()

@@ -23,7 +23,7 @@ Array = np.ndarray[Any, Any]
 
 FORMAT = 1
 DAY = 86_400_000.0  # milliseconds
-CLIP = 3.0  # where the smooth clip of robust scaling levels off
+BEND = 3.0  # deviations; from about here on numbers are clipped, or grow like a logarithm
 FAR = 1e15  # no number is farther from the center than this many scales
 FARTHEST = 1e12  # scales; a model that depends on nothing is certified this far
 UNIT = 2.0**-53
@@ -190,7 +190,7 @@ class _Encoder:
         self.scaled = np.array(used, dtype=int)  # columns of numbers that vary
         self.center = np.array([codes[k]["center"] for k in used])
         self.scale = np.array([codes[k]["scale"] for k in used])
-        self.clipped = any(codes[k]["clipped"] for k in used)
+        self.scaling = codes[used[0]]["scaling"] if used else "standard"  # one for all
         self.marked = [k for k, code in enumerate(codes) if self._marks_missing(code)]
         self.plain = len(used) == len(codes) and not self.marked  # all numbers, none ever missing
 
@@ -225,7 +225,9 @@ class _Encoder:
         missing = np.isnan(z)
         if missing.any():
             z[missing] = 0.0
-        return np.asarray(z / np.hypot(1, z / CLIP)) if self.clipped else np.asarray(z)
+        if self.scaling == "robust":
+            return np.asarray(z / np.hypot(1, z / BEND))
+        return np.asarray(BEND * np.arcsinh(z / BEND) if self.scaling == "log_tails" else z)
 
     def movable(self, x: Array) -> Array:
         """Return 1 for numbers that are not missing, and 0 for all else."""

@@ -226,7 +226,7 @@ class BasePSiLON(Shipping, BaseEstimator):  # type: ignore[misc]
             batch_size=self.batch_size,
             evaluate_every=max(1, self.max_steps // 20),
             seed=seed,
-            matmul_precision=None,  # as the user has set it
+            matmul_precision="medium",  # predictions are in float64
             progress=_show_progress(self.verbose),
         )
         return Design(

@@ -40,7 +40,7 @@ class ColumnBounds:
     def in_words(self, encoder: TableEncoder, what_moves: str) -> list[str]:
         """Return sentences about all numbers together, and about the most important columns."""
         is_number = np.array([kind != "category" for kind in encoder.kinds])
-        robust = any(getattr(code, "clipped", False) for code in encoder.codes)
+        robust = any(getattr(code, "scaling", "") == "robust" for code in encoder.codes)
         unit = "robust deviation" if robust else "standard deviation"
         lines = [
             f"Proven: if every number moves by at most one {unit}, the rest not at all,",

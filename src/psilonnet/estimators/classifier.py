@@ -46,8 +46,9 @@ class PSiLONClassifier(ClassifierMixin, BasePSiLON):  # type: ignore[misc]
         Networks with different starts, for each strength in use, whose logits are averaged.
     prune : bool, default=False
         End training with exact zeros among the weights.
-    scaling : {"standard", "robust"}, default="standard"
-        How numbers are scaled; "robust" uses quartiles and clips outliers smoothly.
+    scaling : {"standard", "robust", "log_tails"}, default="standard"
+        How numbers are scaled: by standard deviations; by quartiles, with outliers clipped
+        smoothly; or by standard deviations with tails that grow like a logarithm.
     class_weight : dict, "balanced" or None, default=None
     calibrate : bool, default=True
         Divide the logits by a temperature fitted on held-out rows.

@@ -116,8 +116,7 @@ def _checked(name: str, amount: Any, kind: str) -> Any:
 def jump_columns(encoder: TableEncoder, k: int) -> tuple[Array, Array]:
     """Return the encoded columns of column k, and all rows of values that they can take.
 
-    For a number these are the two ends of its range as far as the encoding reaches; a jump of a
-    number has no bound unless scaling is robust.
+    Only categories jump.
     """
     own = np.flatnonzero(encoder.sources == k)
     code = encoder.codes[k]

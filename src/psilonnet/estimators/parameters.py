@@ -97,7 +97,7 @@ RULES: dict[str, Rule] = {
     ),
     "n_members": whole(1),
     "prune": FLAG,
-    "scaling": one_of("standard", "robust"),
+    "scaling": one_of("standard", "robust", "log_tails"),
     "loss": one_of("squared_error", "absolute_error", "huber"),
     "class_weight": Rule(
         lambda v: v is None or isinstance(v, Mapping) or (isinstance(v, str) and v == "balanced"),

@@ -41,8 +41,9 @@ class PSiLONRegressor(RegressorMixin, BasePSiLON):  # type: ignore[misc]
         Networks with different starts, for each strength in use, whose predictions are averaged.
     prune : bool, default=False
         End training with exact zeros among the weights.
-    scaling : {"standard", "robust"}, default="standard"
-        How numbers are scaled; "robust" uses quartiles and clips outliers smoothly.
+    scaling : {"standard", "robust", "log_tails"}, default="standard"
+        How numbers are scaled: by standard deviations; by quartiles, with outliers clipped
+        smoothly; or by standard deviations with tails that grow like a logarithm.
     loss : {"squared_error", "absolute_error", "huber"}, default="squared_error"
     max_steps, batch_size : int, default=3000 and 256
     learning_rate : float, default=2e-3

@@ -103,7 +103,7 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
 
 def _fused(x: Tensor, v: Tensor, g: Tensor, bias: Tensor, order: int) -> Tensor:
     """Choose the rearrangement with less to pass over; at most one member axis."""
-    if x.shape[-2] >= v.shape[-2] * v.shape[-1]:
+    if x.shape[-2] > 2 * v.shape[-2] * v.shape[-1]:
         return linear(x, fused_weight(v, g, order=order), bias)
     y: Tensor = _Linear.apply(x, v, g, bias, order)[0]  # type: ignore[no-untyped-call]
     return y

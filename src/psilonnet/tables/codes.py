@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
@@ -12,10 +12,10 @@ from psilonnet.tables.quantiles import weighted_mean_and_deviation, weighted_qua
 if TYPE_CHECKING:
     from psilonnet.tables.columns import Column
 
-Scaling = Literal["standard", "robust"]
+Scaling = Literal["standard", "robust", "log_tails"]
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 
-CLIP = 3.0  # where the smooth clip of robust scaling levels off
+BEND = 3.0  # deviations; from about here on numbers are clipped, or grow like a logarithm
 FAR = 1e15  # no number is farther from the center than this many scales
 LEAST = 1e-280  # a column that varies by less is constant: its slope would overflow
 MOST_LEVELS = 50
@@ -29,10 +29,11 @@ def _require(holds: bool, code: object) -> None:
 
 @dataclass(frozen=True)
 class NumberCode:
-    """Numbers and times: ``(x - center) / scale``, or a smooth clip of it.
+    """Numbers and times: ``z = (x - center) / scale``, bent where it is large.
 
-    Robust scaling uses ``clip(z) = z / sqrt(1 + (z / 3)^2)``, which lies between -3 and 3 and has
-    slopes between 0 and 1. A missing number becomes 0; if numbers were missing in training, a
+    Robust scaling clips, ``z / sqrt(1 + (z / 3)^2)``, which lies between -3 and 3; the tails of
+    the other grow like a logarithm, ``3 asinh(z / 3)``. Both have slopes between 0 and 1. A missing
+    number becomes 0; if numbers were missing in training, a
     second column tells, 1 for missing and 0 otherwise.
     """
 
@@ -40,14 +41,14 @@ class NumberCode:
     scale: float  # 0 for a column that is constant
     low: float
     high: float
-    clipped: bool
+    scaling: Scaling
     has_missing: bool
 
     def __post_init__(self) -> None:
         numbers = (self.center, self.scale, self.low, self.high)
         _require(all(isinstance(v, (int, float)) and np.isfinite(v) for v in numbers), self)
         _require(self.scale >= 0 and self.low <= self.high, self)
-        _require(isinstance(self.clipped, bool) and isinstance(self.has_missing, bool), self)
+        _require(self.scaling in get_args(Scaling) and isinstance(self.has_missing, bool), self)
 
     @classmethod
     def fit(cls, column: Column, weight: Floats, scaling: Scaling) -> NumberCode:
@@ -64,7 +65,7 @@ class NumberCode:
         if low == high or scale <= max(LEAST, 1e-13 * max(abs(low), abs(high))):
             scale = 0.0
         some_missing = bool(present.any() and not present.all())
-        return cls(center, scale, low, high, scaling == "robust", some_missing)
+        return cls(center, scale, low, high, scaling, some_missing)
 
     @property
     def width(self) -> int:
@@ -83,11 +84,15 @@ class NumberCode:
         if self.scale > 0:
             with np.errstate(over="ignore"):
                 z = (np.where(missing, self.center, values) - self.center) / self.scale
-            z = np.clip(z, -FAR, FAR)
-            columns.append(z / np.hypot(1, z / CLIP) if self.clipped else z)
+            columns.append(self._bent(np.clip(z, -FAR, FAR)))
         if self.has_missing:
             columns.append(missing.astype(float))
         return np.stack(columns, axis=1) if columns else np.empty((len(values), 0))
+
+    def _bent(self, z: Floats) -> Floats:
+        if self.scaling == "robust":
+            return np.asarray(z / np.hypot(1, z / BEND))
+        return np.asarray(BEND * np.arcsinh(z / BEND)) if self.scaling == "log_tails" else z
 
     def labels(self, name: str) -> list[str]:
         """Return a name for each column that the code makes."""

@@ -222,11 +222,12 @@ class Run:
 
 
 @contextmanager
-def _matmul_precision(precision: str | None) -> Iterator[None]:
-    if precision is None:
+def _matmul_precision(precision: str) -> Iterator[None]:
+    try:
+        before = torch.get_float32_matmul_precision()
+    except RuntimeError:  # set through torch.backends: torch then refuses to tell, and it stays
         yield
         return
-    before = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision(precision)
     try:
         yield

@@ -25,7 +25,7 @@ class Plan:
     prune: Pruning | None = None
     projected: bool = False
     seed: int = 0
-    matmul_precision: Literal["highest", "high", "medium"] | None = "highest"  # None: as torch is
+    matmul_precision: Literal["highest", "high", "medium"] = "highest"
     progress: bool = True
 
     def __post_init__(self) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 
 from psilonnet._extras import require
 from psilonnet.tables import CategoryCode, NumberCode
-from psilonnet.tables.codes import CLIP, FAR
+from psilonnet.tables.codes import BEND, FAR
 
 if TYPE_CHECKING:
     from psilonnet.deploy.onnx.graph import GraphWriter
@@ -41,8 +41,7 @@ class TableGraph:
         """Return the name of the encoded table, in float32."""
         numbers = [(n, c) for n, c in self.columns if isinstance(c, NumberCode)]
         scaled = [(n, c) for n, c in numbers if c.scale > 0]
-        self._numbers([(n, c) for n, c in scaled if not c.clipped])
-        self._numbers([(n, c) for n, c in scaled if c.clipped])
+        self._numbers(scaled)
         self._holes([(n, c) for n, c in numbers if c.has_missing])
         words = [(n, c) for n, c in self.columns if isinstance(c, CategoryCode) and c.width > 0]
         self._signs([(n, c) for n, c in words if c.is_sign])
@@ -63,11 +62,22 @@ class TableGraph:
         filled = graph.add("Where", graph.add("IsNaN", raw), center, raw)
         z = graph.add("Div", graph.add("Sub", filled, center), scale)
         z = graph.add("Clip", z, graph.constant(-FAR), graph.constant(FAR))
-        if columns[0][1].clipped:
-            third = graph.add("Div", z, graph.constant(CLIP))
-            square = graph.add("Add", graph.add("Mul", third, third), graph.constant(1.0))
-            z = graph.add("Div", z, graph.add("Sqrt", square))
-        self._keep(z, [self.first[name] for name, _ in columns])
+        self._keep(self._bent(z, columns[0][1].scaling), [self.first[name] for name, _ in columns])
+
+    def _bent(self, z: str, scaling: str) -> str:
+        """Write what scaling makes of large numbers; there is one scaling for all columns."""
+        if scaling == "standard":
+            return z
+        graph = self.graph
+        third = graph.add("Div", z, graph.constant(BEND))
+        square = graph.add("Add", graph.add("Mul", third, third), graph.constant(1.0))
+        if scaling == "robust":
+            return graph.add("Div", z, graph.add("Sqrt", square))
+        # asinh of a magnitude, by functions that runtimes have in float64
+        size = graph.add("Abs", third)
+        grown = graph.add("Log", graph.add("Add", size, graph.add("Sqrt", square)))
+        signed = graph.add("Mul", graph.add("Sign", z), grown)
+        return graph.add("Mul", signed, graph.constant(BEND))
 
     def _holes(self, columns: list[tuple[str, NumberCode]]) -> None:
         """Write the columns that tell whether a number is missing."""
