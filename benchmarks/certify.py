@@ -1,6 +1,6 @@
 """The cost of certificates, against predicting the same rows.
 
-A classifier of the default size (three hidden layers of 256) on 20 columns; float64, one thread.
+A classifier of three hidden layers of 256 on 20 columns; float64, one thread.
 
     python -m benchmarks.certify [--quick]
 """
@@ -18,7 +18,9 @@ def fitted(classes: int) -> tuple[PSiLONClassifier, np.ndarray]:
     rng = np.random.default_rng(0)
     x = rng.normal(size=(12_000, 20))
     y = np.digitize(x[:, 0] + 0.5 * x[:, 1] ** 2, np.linspace(-1, 2, classes - 1))
-    model = PSiLONClassifier(max_steps=150, reg_strength=5e-3, random_state=0, verbose=False)
+    model = PSiLONClassifier(
+        width=256, max_steps=150, reg_strength=5e-3, knots=0, random_state=0, verbose=False
+    )
     return model.fit(x[:2000], y[:2000]), x[2000:]
 
 

@@ -106,7 +106,13 @@ def many_figures(data: Path | None, *, quick: bool) -> dict[str, float]:
     few, many, alone = (20, 80, 4) if quick else (50, 1000, 40)
     steps = 60 if quick else 300
     estimator = PSiLONRegressor(
-        width=64, depth=2, max_steps=steps, reg_strength=5e-3, random_state=0, verbose=False
+        width=64,
+        depth=2,
+        max_steps=steps,
+        reg_strength=5e-3,
+        knots=0,
+        random_state=0,
+        verbose=False,
     )
     groups = make_groups(many, data)
     cost(fit_one_by_one, groups[:1], estimator)  # the first fit of a process is slow

@@ -64,7 +64,7 @@ def export_model(folder: Path, width: int, steps: int) -> None:
     x = rng.normal(size=(2000, len(COLUMNS)))
     y = x[:, 0] + np.abs(x[:, 1]) + x[:, 2] * x[:, 3] + 0.3 * rng.normal(size=2000) > 0.8
     options = {"prune": True, "reg_strength": 5e-3, "random_state": 0, "verbose": False}
-    model = PSiLONClassifier(width=width, max_steps=steps, calibrate=False, **options)
+    model = PSiLONClassifier(width=width, max_steps=steps, knots=0, calibrate=False, **options)
     model.fit(x, y).export_numpy(folder)
 
 
@@ -144,7 +144,7 @@ def scoring_figures(rows: int) -> dict[str, float]:
     with TemporaryDirectory() as temporary:
         folder = Path(temporary)
         (folder / "in").mkdir()
-        width, steps = (64, 100) if rows <= QUICK else (256, 1000)  # 256 is the default
+        width, steps = (64, 100) if rows <= QUICK else (256, 1000)
         export_model(folder / "model", width, steps)
         paths = write_files(folder / "in", rows)
         portion = paths[: max(FILES, COMPARED * len(paths) // rows)]

@@ -15,7 +15,7 @@ import pytest
 from psilonnet import PSiLONClassifier, PSiLONRegressor
 from psilonnet.deploy.predictor import Predictor
 
-QUICK = {"width": 16, "depth": 2, "max_steps": 40, "random_state": 0, "verbose": False}
+QUICK = {"width": 16, "depth": 2, "max_steps": 40, "knots": 0, "random_state": 0, "verbose": False}
 
 
 def messy(rows=120, seed=0):

@@ -10,7 +10,7 @@ import psilonnet
 from psilonnet import PSiLONClassifier, PSiLONRegressor
 
 SMALL = {"width": 16, "depth": 2, "max_steps": 80, "learning_rate": 1e-2, "random_state": 0}
-QUICK = {**SMALL, "reg_strength": 1e-3}
+QUICK = {**SMALL, "reg_strength": 1e-3, "knots": 0}
 
 
 def table(n=150, seed=0):
@@ -65,7 +65,7 @@ def scales_of(model):
 @pytest.mark.parametrize("name", MODELS)
 def test_class_never_changes_within_the_radius(name, method):
     frame, y = table()
-    model = PSiLONClassifier(**QUICK, **MODELS[name]).fit(frame, np.digitize(y, [-0.5, 0.7]))
+    model = PSiLONClassifier(**{**QUICK, **MODELS[name]}).fit(frame, np.digitize(y, [-0.5, 0.7]))
     rows, _ = table(40, seed=1)
     radius = model.certify(rows, method=method)
     assert radius.shape == (40,)
@@ -82,7 +82,7 @@ def test_class_never_changes_within_the_radius(name, method):
 @pytest.mark.parametrize("name", MODELS)
 def test_interval_is_never_left(name, method):
     frame, y = table()
-    model = PSiLONRegressor(**QUICK, **MODELS[name]).fit(frame, 1000 + 50 * y)
+    model = PSiLONRegressor(**{**QUICK, **MODELS[name]}).fit(frame, 1000 + 50 * y)
     rows, _ = table(40, seed=1)
     low, high = model.interval(rows, 0.5, method=method)
     before = model.predict(rows)
@@ -138,13 +138,13 @@ def test_deltas_in_own_units_move_only_their_columns():
 @pytest.mark.parametrize("knots", [0, 3])
 def test_categories_may_take_any_level(method, knots):
     frame, y = table()
-    model = PSiLONRegressor(**QUICK, knots=knots).fit(frame, y)
+    model = PSiLONRegressor(**{**QUICK, "knots": knots}).fit(frame, y)
     low, high = model.interval(frame, {"city": "any", "flag": "any"}, method=method)
     for city in ("x", "y", "z", "never seen"):
         for flag in (True, False):
             after = model.predict(frame.assign(city=city, flag=flag))
             assert ((low <= after) & (after <= high)).all()
-    classifier = PSiLONClassifier(**QUICK, knots=knots).fit(frame, y > 0)
+    classifier = PSiLONClassifier(**{**QUICK, "knots": knots}).fit(frame, y > 0)
     stays = classifier.certify(frame, delta={"city": "any"}, method=method)
     assert stays.dtype == bool
     before = classifier.predict(frame)

@@ -27,7 +27,10 @@ from psilonnet.nn import path_norm_penalty
 from psilonnet.tables import OutOfRangeWarning
 from psilonnet.training import members_of, take_members
 
-SMALL = {"width": 16, "depth": 1, "max_steps": 60, "learning_rate": 2e-2, "random_state": 0}
+SMALL = {
+    "width": 16, "depth": 1, "max_steps": 60, "learning_rate": 2e-2, "random_state": 0,
+    "knots": 0, "selection": "best", "scaling": "standard",
+}  # fmt: skip
 QUICK = {**SMALL, "reg_strength": 1e-3}
 
 
@@ -177,7 +180,7 @@ def test_one_standard_error_buys_a_smaller_bound():
     frame, _, score = messy(300)
     noisy = score + np.random.default_rng(0).normal(size=300)
     best, strong = (
-        PSiLONRegressor(**{**SMALL, "max_steps": 1000}, selection=selection).fit(frame, noisy)
+        PSiLONRegressor(**{**SMALL, "max_steps": 1000, "selection": selection}).fit(frame, noisy)
         for selection in ("best", "one_standard_error")
     )
     assert strong.reg_strength_ > best.reg_strength_
@@ -186,8 +189,8 @@ def test_one_standard_error_buys_a_smaller_bound():
 
 def test_average_is_what_its_members_say():
     frame, labels, _ = messy(200)
-    settings = {**SMALL, "max_steps": 200, "knots": (0, 4), "validation": 3}
-    model = PSiLONClassifier(**settings, selection="average").fit(frame, labels)
+    settings = {**SMALL, "max_steps": 200, "knots": (0, 4), "selection": "average"}
+    model = PSiLONClassifier(**settings, validation=3).fit(frame, labels)
     members = model.members_
     assert len(model.path_["knots"]) == 26
     assert set(model.path_["knots"]) == {0.0, 4.0}
@@ -197,7 +200,7 @@ def test_average_is_what_its_members_say():
     assert model.reg_strength_ == members["reg_strength"][0]
     bound = float(path_norm_penalty(model.net_).detach().mean()) / model.temperature_
     assert bound == pytest.approx(model.lipschitz_bound_, rel=1e-4)
-    twice = PSiLONClassifier(**settings, selection="average", n_members=2).fit(frame, labels)
+    twice = PSiLONClassifier(**settings, validation=3, n_members=2).fit(frame, labels)
     assert members_of(twice.net_) == 2 * members_of(model.net_)
 
 

@@ -16,7 +16,14 @@ from psilonnet import ModelFileError, PSiLONClassifier, PSiLONRegressor
 from psilonnet.deploy import write_model_file
 from psilonnet.deploy.model_file import read_model_file
 
-SMALL = {"width": 8, "depth": 2, "max_steps": 5, "random_state": 0, "reg_strength": 1e-3}
+SMALL = {
+    "width": 8,
+    "depth": 2,
+    "max_steps": 5,
+    "random_state": 0,
+    "reg_strength": 1e-3,
+    "knots": 0,
+}
 MUTATIONS = int(os.environ.get("PSILONNET_MUTATIONS", "20000"))
 
 
@@ -30,7 +37,7 @@ def table(n=60):
 MODELS = {
     "classifier": PSiLONClassifier(**SMALL),
     "binary": PSiLONClassifier(**SMALL, n_members=2, class_weight={0: 1.0, 1: 2.0}),
-    "knots": PSiLONClassifier(**SMALL, knots=4, scaling="robust"),
+    "knots": PSiLONClassifier(**{**SMALL, "knots": 4}, scaling="robust"),
     "crelu": PSiLONRegressor(**SMALL, architecture="crelu"),
     "pruned": PSiLONRegressor(**SMALL, architecture="resnet", prune=True),
     "chosen": PSiLONRegressor(**{**SMALL, "reg_strength": [1e-3, 1e-2]}, validation=3),

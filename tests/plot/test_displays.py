@@ -13,7 +13,7 @@ from psilonnet.plot import (
 )
 
 mpl.use("Agg")
-SMALL = {"width": 8, "depth": 1, "max_steps": 40, "random_state": 0}
+SMALL = {"width": 8, "depth": 1, "max_steps": 40, "random_state": 0, "knots": 0}
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,7 @@ from psilonnet import PSiLONClassifier, PSiLONRegressor
 from psilonnet.report.html import Html, tag
 
 SMALL = {"width": 16, "depth": 2, "max_steps": 30, "random_state": 0}
-FIXED = {**SMALL, "reg_strength": 1e-3}
+FIXED = {**SMALL, "reg_strength": 1e-3, "knots": 0}
 EVIL = "<script>alert('$x^{')</script>\"&amp;"
 VOID = {"meta", "br"}
 
@@ -141,7 +141,7 @@ MODELS = {
     "several targets": (PSiLONRegressor(**FIXED), lambda y: np.stack([y, -y], axis=1)),
     "pruned": (PSiLONRegressor(**FIXED, prune=True), lambda y: y),
     "resnet": (PSiLONClassifier(**FIXED, architecture="resnet", prune=True), lambda y: y > 0),
-    "ensemble": (PSiLONClassifier(**FIXED, n_members=3, knots=4), lambda y: y > 0),
+    "ensemble": (PSiLONClassifier(**{**FIXED, "knots": 4}, n_members=3), lambda y: y > 0),
     "nothing held out": (PSiLONRegressor(**FIXED, scaling="robust"), lambda y: y),
 }
 

@@ -42,7 +42,7 @@ def make_table(n, *, poisoned):
 def fit(folder, n, *, poisoned, cluster=None):
     many_module.GROUPS_PER_TASK = 4  # many short tasks
     many_module.RETRIES = 4  # the poison kills a worker each time
-    estimator = Fragile(width=8, depth=1, max_steps=20, reg_strength=1e-3, random_state=0)
+    estimator = Fragile(width=8, depth=1, max_steps=20, reg_strength=1e-3, knots=0, random_state=0)
     table = make_table(n, poisoned=poisoned)
     given = {"by": "group", "target": "y", "estimator": estimator, "progress": False}
     return fit_many(table, out=folder, cluster=cluster, **given)

@@ -10,7 +10,14 @@ from sklearn.model_selection import GridSearchCV, cross_validate
 
 from psilonnet import PSiLONClassifier, PSiLONRegressor
 
-QUICK = {"width": 8, "depth": 1, "max_steps": 20, "reg_strength": 1e-3, "random_state": 0}
+QUICK = {
+    "width": 8,
+    "depth": 1,
+    "max_steps": 20,
+    "reg_strength": 1e-3,
+    "knots": 0,
+    "random_state": 0,
+}
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from psilonnet.scale import shipped as shipped_module
 from psilonnet.scale.block_output import BlockScorer
 from psilonnet.scale.blocks import Source, cut, find_files
 
-SMALL = {"width": 16, "depth": 2, "max_steps": 40, "reg_strength": 1e-3, "verbose": False}
+SMALL = {"width": 16, "max_steps": 40, "reg_strength": 1e-3, "knots": 0, "verbose": False}
 
 
 def make_table(rows, seed):

@@ -23,7 +23,7 @@ COLUMNS = [f"x{k}" for k in range(6)]
 def model(tmp_path_factory):
     """A folder with an exported model that takes some tenths of a second per block."""
     x = np.random.default_rng(0).normal(size=(200, len(COLUMNS)))
-    options = {"width": 128, "depth": 3, "max_steps": 10, "reg_strength": 1e-3, "verbose": False}
+    options = {"width": 128, "depth": 3, "max_steps": 10, "reg_strength": 1e-3, "knots": 0}
     folder = tmp_path_factory.mktemp("exported")
     PSiLONClassifier(**options).fit(x, x[:, 0] > 0).export_numpy(folder)
     return folder

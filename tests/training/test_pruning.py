@@ -72,7 +72,7 @@ def test_rescaled_rows_give_the_same_weights_and_scaled_moments(generator):
     net(x).square().sum().backward()
     optimizer.step()
     weights = [w.detach().clone() for w in net.weights()]
-    rescale_rows_(net, 50.0, optimizer)
+    rescale_rows_(net, torch.tensor(50.0), optimizer)
     for before, after in zip(weights, net.weights(), strict=True):
         torch.testing.assert_close(before, after)
     # The moments are those of the gradient at the new scale.

@@ -35,7 +35,7 @@ def fit_many(
     task: Kind = Task.auto,
     drop: Drop = None,
     seed: Annotated[int, typer.Option(help="The same seed gives the same models.")] = 0,
-    width: Annotated[int, typer.Option(help="Neurons in a layer; fewer are faster.")] = 256,
+    width: Annotated[int, typer.Option(help="Neurons in a layer; fewer are faster.")] = 128,
     max_steps: Steps = 3000,
     strength: Annotated[
         float | None, typer.Option(help="Of the regularisation; default: chosen for each group.")

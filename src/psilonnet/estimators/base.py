@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from psilonnet.estimators.bounds import column_bounds
 from psilonnet.estimators.certificates import Certifier
-from psilonnet.estimators.choosing import choose
+from psilonnet.estimators.choosing import PRUNE_NORMS, choose, choose_row_norm
 from psilonnet.estimators.fitting import Design, Pick, Problem, forward, train_on_all
 from psilonnet.estimators.jobs import finish
 from psilonnet.estimators.parameters import check_parameters
@@ -166,7 +166,7 @@ class BasePSiLON(Shipping, BaseEstimator):  # type: ignore[misc]
         strengths = self._strengths()
         choice = None
         tried = len(strengths) * len(designs)
-        if splits is not None and (tried > 1 or given or self._needs_held_out()):
+        if splits is not None and (tried > 1 or given or self.prune or self._needs_held_out()):
             choice = yield from choose(given or problem, splits, strengths, designs, self.selection)
         whole = given or problem
         self.path_ = None if choice is None else choice.path
@@ -183,8 +183,11 @@ class BasePSiLON(Shipping, BaseEstimator):  # type: ignore[misc]
         if given and self.n_members == 1 and not self.prune and choice is not None:
             net, history = choice.net, choice.history
         else:
+            norm = PRUNE_NORMS[-1] if self.prune else None
+            if self.prune and choice is not None:
+                norm = yield from choose_row_norm(whole, splits[0], choice)
             net, history = yield from train_on_all(
-                problem, picks, n_members=self.n_members, prune=self.prune
+                problem, picks, n_members=self.n_members, prune=norm
             )
         self.net_ = net.cpu()
         self.history_ = history if choice is None else choice.history

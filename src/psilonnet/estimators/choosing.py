@@ -30,14 +30,15 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, Any]
 
 SHORT = 1000  # steps; below, no strength is dropped on the way
-# An average needs neighbours of the best strength trained to the end, one standard error the
-# stronger ones.
+# An average and one standard error need neighbours of the best strength trained to the end.
 RUNGS = {
-    "average": ((0.05, 8), (0.3, 5), (0.5, 4)),
+    "average": ((0.05, 8), (0.3, 4), (0.5, 3)),
     "best": NARROWING,
     "one_standard_error": ((0.05, 8), (0.3, 5)),
 }
 ROUNDS = 30  # of the greedy average
+PRUNE_NORMS = (16.0, 8.0, 4.0, 2.0, 1.0)  # of the rows when pruning begins: large leaves little
+PRUNE_LOSS = 0.01  # the share of the held-out loss that pruning may add
 
 
 class Recorder(Callback):
@@ -92,6 +93,8 @@ class Choice:
         The average of the outputs of networks that were not trained on these rows.
     net : Network
         The average of the networks that were picked, as trained on the splits.
+    loss : float
+        Of the heaviest, on the rows held out first.
     """
 
     picks: list[Pick]
@@ -100,6 +103,7 @@ class Choice:
     held_out: Array
     outputs: Array
     net: Network
+    loss: float
 
 
 def choose(
@@ -121,6 +125,7 @@ def choose(
     order = sorted(np.flatnonzero(weights), key=lambda k: -weights[k])
     picked = [candidates[k] for k in order]
     shares = [float(weights[k]) for k in order]
+    first = splits[0][1]
     return Choice(
         picks=[Pick(c.design, c.strength, w) for c, w in zip(picked, shares, strict=True)],
         path={name: [v for path in paths for v in path[name]] for name in paths[0]},
@@ -128,6 +133,7 @@ def choose(
         held_out=held,
         outputs=np.tensordot(shares, np.stack([c.outputs for c in picked]), axes=1),
         net=averaged([c.nets for c in picked], [w for w in shares for _ in splits]),
+        loss=HeldOut(problem, first).mean(picked[0].outputs[: len(first)]),
     )
 
 
@@ -211,10 +217,32 @@ class HeldOut:
         """Return the weighted loss of each row, of shape (..., rows)."""
         return self.loss(torch.as_tensor(outputs), self.y) * self.weight
 
+    def mean(self, outputs: Array) -> float:
+        """Return the mean loss."""
+        return float(self.losses(outputs).mean())
+
 
 def one_of(candidates: Sequence[Candidate], k: int) -> Array:
     """Return all weight on one."""
     return np.asarray(np.arange(len(candidates)) == k, dtype=float)
+
+
+def choose_row_norm(problem: Problem, split: Split, choice: Choice) -> Generator[Job, Run, float]:
+    """Prune the heaviest pick from several norms of its rows; return the sparsest that holds.
+
+    It holds if its loss on the held-out rows is at most 1 % above that without pruning.
+    """
+    train, held = split
+    design, strength = choice.picks[0].design, choice.picks[0].strength
+    net = repeat_member(design.make_nets(problem, [0])[0], len(PRUNE_NORMS))
+    strengths = [strength] * len(PRUNE_NORMS)
+    run = yield design.job(net, problem, problem.rows(train), None, strengths, prune=PRUNE_NORMS)
+    held_out, x = HeldOut(problem, held), problem.x[torch.as_tensor(held)]
+    for place, member in enumerate(run.members):
+        pruned = take_members(run.net, torch.tensor([place])).cpu()
+        if held_out.mean(forward(pruned, x)) <= (1 + PRUNE_LOSS) * choice.loss:
+            return PRUNE_NORMS[member]
+    return PRUNE_NORMS[-1]
 
 
 def best_weights(candidates: Sequence[Candidate], held_out: HeldOut) -> Array:

@@ -29,14 +29,14 @@ class PSiLONClassifier(ClassifierMixin, BasePSiLON):  # type: ignore[misc]
     Parameters
     ----------
     architecture : {"mlp", "crelu", "resnet"}, default="mlp"
-    width, depth : int, default=256 and 3
+    width, depth : int, default=128 and 3
         Neurons in a hidden layer, and the number of hidden layers.
-    knots : int or sequence of int, default=0
+    knots : int or sequence of int, default=(0, 8)
         Split each column of numbers at its quantiles into this many pieces; 0 for none. Of several
         numbers, the held-out rows choose.
     reg_strength : "auto", float or sequence of float, default="auto"
         The strength, or those to choose from; "auto" is the paper's grid of 13.
-    selection : {"average", "best", "one_standard_error"}, default="best"
+    selection : {"average", "best", "one_standard_error"}, default="average"
         Average the strengths that go best together on the held-out rows, take the one with the
         least loss there, or the strongest one within a standard error of it: a smaller bound for
         hardly more loss.
@@ -46,7 +46,7 @@ class PSiLONClassifier(ClassifierMixin, BasePSiLON):  # type: ignore[misc]
         Networks with different starts, for each strength in use, whose logits are averaged.
     prune : bool, default=False
         End training with exact zeros among the weights.
-    scaling : {"standard", "robust", "log_tails"}, default="standard"
+    scaling : {"standard", "robust", "log_tails"}, default="log_tails"
         How numbers are scaled: by standard deviations; by quartiles, with outliers clipped
         smoothly; or by standard deviations with tails that grow like a logarithm.
     class_weight : dict, "balanced" or None, default=None
@@ -103,15 +103,15 @@ class PSiLONClassifier(ClassifierMixin, BasePSiLON):  # type: ignore[misc]
         self,
         *,
         architecture: str = "mlp",
-        width: int = 256,
+        width: int = 128,
         depth: int = 3,
-        knots: int = 0,
+        knots: Any = (0, 8),
         reg_strength: Any = "auto",
-        selection: str = "best",
+        selection: str = "average",
         validation: float = 0.2,
         n_members: int = 1,
         prune: bool = False,
-        scaling: str = "standard",
+        scaling: str = "log_tails",
         class_weight: Any = None,
         calibrate: bool = True,
         max_steps: int = 3000,

@@ -29,8 +29,7 @@ if TYPE_CHECKING:
     from psilonnet.nn import Network
     from psilonnet.training import Callback, Plan, Run
 
-PRUNE_SHARE = 0.2  # of the steps, at the end
-PRUNE_NORM = 16.0  # of the rows when pruning begins: larger leaves fewer weights
+PRUNE_SHARE = 0.5  # of the steps, at the end
 
 
 @dataclass(frozen=True)
@@ -99,12 +98,12 @@ class Design:
         valid: Rows | None,
         strengths: Sequence[float],
         *callbacks: Callback,
-        prune: bool = False,
+        prune: float | tuple[float, ...] | None = None,
     ) -> Job:
-        """Return the job to train a population."""
+        """Return the job to train a population, pruned from rows of a norm if one is given."""
         plan = self.plan
-        if prune:
-            stage = Pruning(max(1, round(PRUNE_SHARE * plan.steps)), row_norm=PRUNE_NORM)
+        if prune is not None:
+            stage = Pruning(max(1, round(PRUNE_SHARE * plan.steps)), row_norm=prune)
             plan = replace(plan, prune=stage)
         shapes = tuple((name, t.shape[1:]) for name, t in net.state_dict().items())
         settings = (self.learning_rate, self.device, replace(plan, seed=0))
@@ -130,7 +129,7 @@ class Pick:
 
 
 def train_on_all(
-    problem: Problem, picks: Sequence[Pick], *, n_members: int, prune: bool
+    problem: Problem, picks: Sequence[Pick], *, n_members: int, prune: float | None
 ) -> Generator[Job, Run, tuple[Network, dict[str, list[float]]]]:
     """Train what was picked on all rows, each with several starts; return the average.
 

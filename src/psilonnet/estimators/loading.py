@@ -148,7 +148,9 @@ def _target_from_dict(data: dict[str, Any], kind: type[BasePSiLON]) -> ClassTarg
 
 
 def _from_plain(name: str, value: Any) -> Any:
-    return dict(value) if name == "class_weight" and isinstance(value, list) else value
+    if not isinstance(value, list):
+        return value
+    return dict(value) if name == "class_weight" else tuple(value)
 
 
 def _check(holds: bool, what: str) -> None:

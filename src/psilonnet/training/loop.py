@@ -156,8 +156,9 @@ class Run:
 
     def _prune(self, prune: Pruning) -> None:
         if self.step == prune.begins_at(self.plan.steps):
-            if prune.row_norm is not None:
-                rescale_rows_(self.net, prune.row_norm, self.optimizer)
+            norms = [prune.norm_of(member) for member in self.members]
+            if None not in norms:
+                rescale_rows_(self.net, torch.tensor(norms), self.optimizer)
             self.history.row_norms = [float(norms.mean()) for norms in row_norms(self.net)]
         mix = prune.mix_at(self.step, self.plan.steps)
         if mix > 0:

@@ -28,13 +28,20 @@ class Pruning:
     ----------
     steps : int
         The length of the stage at the end of training.
-    row_norm : float, optional
-        Bring every row of every direction to this norm when the stage begins. The larger, the
-        sparser. By default rows stay as training left them, as in the paper.
+    row_norm : float or tuple of float, optional
+        Bring every row of every direction to this norm, or to that of its member, when the stage
+        begins. The larger, the sparser. By default rows stay as training left them, as in the
+        paper.
     """
 
     steps: int = 1000
-    row_norm: float | None = None
+    row_norm: float | tuple[float, ...] | None = None
+
+    def norm_of(self, member: int) -> float | None:
+        """Return the norm for the rows of a member; a tuple begins again after its end."""
+        if isinstance(self.row_norm, tuple):
+            return self.row_norm[member % len(self.row_norm)]
+        return self.row_norm
 
     def mix_at(self, step: int, total: int) -> float:
         """Return the share of the projection at a step: from 0 before the stage to 1 at its end.
@@ -50,10 +57,11 @@ class Pruning:
 
 
 @torch.no_grad()
-def rescale_rows_(net: Network, norm: float, optimizer: torch.optim.Adam) -> None:
-    """Give all rows of all directions one norm; moments follow, so that Adam sees no break."""
+def rescale_rows_(net: Network, norms: Tensor, optimizer: torch.optim.Adam) -> None:
+    """Give all rows of a member's directions one norm; moments follow: Adam sees no break."""
     for layer in net.layers:
-        factor = (norm / row_norm(layer.direction).clamp(min=1e-30))[..., None, None]
+        wanted = norms.to(layer.direction).unsqueeze(-1)
+        factor = (wanted / row_norm(layer.direction).clamp(min=1e-30))[..., None, None]
         layer.direction.mul_(factor)
         state = optimizer.state.get(layer.direction)
         if state:
