@@ -2,7 +2,7 @@
 Exact zeros
 ===========
 
-With ``prune=True`` the last part of training moves the weights to a projection that has exact
+With ``prune=True`` the second half of training moves the weights to a projection that has exact
 zeros. The model keeps its accuracy and most of its weights vanish.
 """
 

@@ -33,7 +33,7 @@ CertifiedRadiusDisplay.from_estimator(model, X_test, y_test, method="local", axe
 careful = PSiLONClassifier(**{**model.get_params(), "selection": "one_standard_error"})
 careful.fit(X_train, y_train)
 print(f"accuracy {careful.score(X_test, y_test):.3f}")
-display = CertifiedRadiusDisplay.from_estimator(model, X_test, y_test, name="best loss")
+display = CertifiedRadiusDisplay.from_estimator(model, X_test, y_test, name="average")
 CertifiedRadiusDisplay.from_estimator(
     careful, X_test, y_test, name="one standard error", axes=display.axes_
 )

@@ -118,24 +118,21 @@ def weighted(weigh: Callable[[str, Members], Array], parts: Sequence[str]) -> Ru
 
 
 WAYS: dict[str, Rule] = {
-    "best": weighted(best_weights, ["judged"]),
     "best, refitted": weighted(best_weights, ["refits"]),
+    "best": weighted(best_weights, ["judged"]),
     "greedy": weighted(greedy_weights, ["judged"]),
     "greedy, refitted": weighted(greedy_weights, ["refits"]),
     "greedy, both": weighted(greedy_weights, ["judged", "refits"]),
 }
 SINGLE = (
-    "plain", "clip", "clip, knots 8", "tails", "tails, knots 8", "tails, narrow",
-    "tails, knots 8, narrow", "tails, short", "tails, knots 8, short", "tails, residual",
+    "plain", "clip", "tails", "tails, knots 8", "clip, knots 8", "tails, narrow",
+    "tails, knots 8, narrow", "tails, short",
 )  # fmt: skip
 JOINED = {
     "plain + clip": ("plain", "clip"),
     "clip + knots": ("clip", "clip, knots 8"),
     "tails + knots": ("tails", "tails, knots 8"),
     "tails + knots, narrow": ("tails, narrow", "tails, knots 8, narrow"),
-    "tails + knots, short": ("tails, short", "tails, knots 8, short"),
-    "tails + knots + residual": ("tails", "tails, knots 8", "tails, residual"),
-    "all": SINGLE,
 }
 RECIPES: dict[str, tuple[tuple[str, ...], Rule]] = {
     f"{name}: {way}": (families, rule)
