@@ -12,15 +12,15 @@ X = RNG.normal(size=(30, 3))
 Y = (X[:, 0] > 0).astype(int)
 FRAME = pd.DataFrame(X, columns=["a", "b", "c"])
 
+TINY = {"width": 8, "depth": 1, "max_steps": 3, "random_state": 0, "reg_strength": 1e-3, "knots": 0}
+
 
 def classifier(**parameters):
-    settings = {"width": 8, "depth": 1, "max_steps": 3, "random_state": 0, "reg_strength": 1e-3}
-    return PSiLONClassifier(**{**settings, **parameters})
+    return PSiLONClassifier(**{**TINY, **parameters})
 
 
 def regressor(**parameters):
-    settings = {"width": 8, "depth": 1, "max_steps": 3, "random_state": 0, "reg_strength": 1e-3}
-    return PSiLONRegressor(**{**settings, **parameters})
+    return PSiLONRegressor(**{**TINY, **parameters})
 
 
 def with_cell(value, kind=float):

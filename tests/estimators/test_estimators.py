@@ -29,7 +29,7 @@ from psilonnet.training import members_of, take_members
 
 SMALL = {
     "width": 16, "depth": 1, "max_steps": 60, "learning_rate": 2e-2, "random_state": 0,
-    "knots": 0, "selection": "best", "scaling": "standard",
+    "knots": 0, "selection": "best", "scaling": "standard", "validation": 0.2,
 }  # fmt: skip
 QUICK = {**SMALL, "reg_strength": 1e-3}
 
@@ -167,7 +167,8 @@ def test_path_tells_what_was_tried(fitted):
 def test_validation_by_fraction_folds_and_groups(validation):
     frame, labels, _ = messy(90)
     groups = np.repeat(np.arange(15), 6)
-    model = PSiLONClassifier(**SMALL, validation=validation).fit(frame, labels, groups=groups)
+    model = PSiLONClassifier(**{**SMALL, "validation": validation})
+    model.fit(frame, labels, groups=groups)
     assert model.path_ is not None
     splits = make_splits(np.zeros(90, dtype=np.int64), groups, validation, 0)
     for train, held in splits:
@@ -189,8 +190,9 @@ def test_one_standard_error_buys_a_smaller_bound():
 
 def test_average_is_what_its_members_say():
     frame, labels, _ = messy(200)
-    settings = {**SMALL, "max_steps": 200, "knots": (0, 4), "selection": "average"}
-    model = PSiLONClassifier(**settings, validation=3).fit(frame, labels)
+    settings = {**SMALL, "max_steps": 200, "knots": (0, 4), "validation": 3}
+    settings["selection"] = "average"
+    model = PSiLONClassifier(**settings).fit(frame, labels)
     members = model.members_
     assert len(model.path_["knots"]) == 26
     assert set(model.path_["knots"]) == {0.0, 4.0}
@@ -200,7 +202,7 @@ def test_average_is_what_its_members_say():
     assert model.reg_strength_ == members["reg_strength"][0]
     bound = float(path_norm_penalty(model.net_).detach().mean()) / model.temperature_
     assert bound == pytest.approx(model.lipschitz_bound_, rel=1e-4)
-    twice = PSiLONClassifier(**settings, validation=3, n_members=2).fit(frame, labels)
+    twice = PSiLONClassifier(**settings, n_members=2).fit(frame, labels)
     assert members_of(twice.net_) == 2 * members_of(model.net_)
 
 

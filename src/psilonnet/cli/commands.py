@@ -55,7 +55,7 @@ class Format(str, Enum):
 Target = Annotated[str, typer.Option(help="The column to predict.")]
 Kind = Annotated[Task, typer.Option(help="auto: words or few whole numbers are classes.")]
 Drop = Annotated[list[str] | None, typer.Option(help="A column to leave out; repeat it.")]
-Steps = Annotated[int, typer.Option(help="Fewer are faster.")]
+Steps = Annotated[int | None, typer.Option(help="Fewer are faster; default: by the rows.")]
 
 
 @app.command()
@@ -66,7 +66,7 @@ def fit(
     task: Kind = Task.auto,
     drop: Drop = None,
     seed: Annotated[int, typer.Option(help="The same seed gives the same model.")] = 0,
-    max_steps: Steps = 3000,
+    max_steps: Steps = None,
     members: Annotated[int, typer.Option(help="Networks to average.")] = 1,
     prune: Annotated[bool, typer.Option(help="End with exact zeros among the weights.")] = False,
 ) -> None:
@@ -82,7 +82,8 @@ def fit(
     y = rows[target]
     classes = is_classes(y) if task == Task.auto else task == Task.classification
     kind = psilonnet.PSiLONClassifier if classes else psilonnet.PSiLONRegressor
-    model = kind(random_state=seed, max_steps=max_steps, n_members=members, prune=prune)
+    steps = "auto" if max_steps is None else max_steps
+    model = kind(random_state=seed, max_steps=steps, n_members=members, prune=prune)
     model.fit(rows.drop(names), y.to_numpy())
     model.save(out)
     said = "classification" if classes else "regression"

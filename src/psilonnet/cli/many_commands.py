@@ -36,7 +36,7 @@ def fit_many(
     drop: Drop = None,
     seed: Annotated[int, typer.Option(help="The same seed gives the same models.")] = 0,
     width: Annotated[int, typer.Option(help="Neurons in a layer; fewer are faster.")] = 128,
-    max_steps: Steps = 3000,
+    max_steps: Steps = None,
     strength: Annotated[
         float | None, typer.Option(help="Of the regularisation; default: chosen for each group.")
     ] = None,
@@ -56,7 +56,8 @@ def fit_many(
     )
     kind = psilonnet.PSiLONClassifier if classes else psilonnet.PSiLONRegressor
     strengths: Any = "auto" if strength is None else strength
-    model = kind(random_state=seed, width=width, max_steps=max_steps, reg_strength=strengths)
+    steps: Any = "auto" if max_steps is None else max_steps
+    model = kind(random_state=seed, width=width, max_steps=steps, reg_strength=strengths)
     scale = import_module("psilonnet.scale")  # not before: --help is quick
     try:
         index = scale.fit_many(

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, Any]
 FALLBACK_STRENGTH = 5e-3  # for tables too small to choose on
+FEW_ROWS = 250  # below, one part of them is too little to choose on
 
 
 class BasePSiLON(Shipping, BaseEstimator):  # type: ignore[misc]
@@ -154,15 +155,16 @@ class BasePSiLON(Shipping, BaseEstimator):  # type: ignore[misc]
     def _train(self, problem: Problem, groups: Array | None, validation_data: Any) -> Fitting:
         """Choose the strength, then train on all rows."""
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        designs = [self._design(int(knots), seed) for knots in np.atleast_1d(self.knots)]
         y = problem.y.numpy()
+        steps = self._steps(len(y))
+        designs = [self._design(int(knots), seed, steps) for knots in np.atleast_1d(self.knots)]
         strata = y[:, 0].astype(np.int64) if self._stratified else np.zeros(len(y), dtype=np.int64)
         given = None
         if validation_data is not None:
             given = self._append_validation(problem, validation_data)
             splits: Any = [(np.arange(len(y)), np.arange(len(y), len(given.y)))]
         else:
-            splits = make_splits(strata, groups, self.validation, seed)
+            splits = make_splits(strata, groups, self._validation(len(y)), seed)
         strengths = self._strengths()
         choice = None
         tried = len(strengths) * len(designs)
@@ -191,7 +193,7 @@ class BasePSiLON(Shipping, BaseEstimator):  # type: ignore[misc]
             )
         self.net_ = net.cpu()
         self.history_ = history if choice is None else choice.history
-        self.n_iter_ = self.max_steps
+        self.n_iter_ = steps
 
     def _held_out_score(self, choice: Choice, problem: Problem) -> float | None:
         held = choice.held_out
@@ -223,11 +225,19 @@ class BasePSiLON(Shipping, BaseEstimator):  # type: ignore[misc]
             counts=torch.cat([problem.counts, held.counts]),
         )
 
-    def _design(self, knots: int, seed: int) -> Design:
+    def _steps(self, rows: int) -> int:
+        return min(3000, max(1000, 4 * rows)) if self.max_steps == "auto" else int(self.max_steps)
+
+    def _validation(self, rows: int) -> float:
+        if self.validation != "auto":
+            return self.validation  # type: ignore[no-any-return]
+        return 5 if rows < FEW_ROWS else 0.2
+
+    def _design(self, knots: int, seed: int, steps: int) -> Design:
         plan = Plan(
-            steps=self.max_steps,
+            steps=steps,
             batch_size=self.batch_size,
-            evaluate_every=max(1, self.max_steps // 20),
+            evaluate_every=max(1, steps // 20),
             seed=seed,
             matmul_precision="medium",  # predictions are in float64
             progress=_show_progress(self.verbose),

@@ -65,6 +65,8 @@ def _are_knots(value: Any) -> bool:
 
 
 def _is_validation(value: Any) -> bool:
+    if isinstance(value, str):
+        return value == "auto"
     return (is_whole(value) and value >= 2) or (
         is_real(value) and not is_whole(value) and 0 < value < 1
     )
@@ -93,7 +95,7 @@ RULES: dict[str, Rule] = {
     ),
     "selection": one_of("average", "best", "one_standard_error"),
     "validation": Rule(
-        _is_validation, "a fraction between 0 and 1, or a number of folds of at least 2"
+        _is_validation, "'auto', a fraction between 0 and 1, or a number of folds of at least 2"
     ),
     "n_members": whole(1),
     "prune": FLAG,
@@ -104,7 +106,10 @@ RULES: dict[str, Rule] = {
         "None, 'balanced' or a dict from class to weight",
     ),
     "calibrate": FLAG,
-    "max_steps": whole(1),
+    "max_steps": Rule(
+        lambda v: v == "auto" if isinstance(v, str) else is_whole(v) and v >= 1,
+        "'auto' or a whole number of at least 1",
+    ),
     "batch_size": whole(1),
     "learning_rate": Rule(lambda v: is_real(v) and v > 0, "a number above 0"),
     "device": Rule(_is_device, "the name of a torch device, such as 'cpu' or 'cuda'"),

@@ -35,8 +35,9 @@ class PSiLONRegressor(RegressorMixin, BasePSiLON):  # type: ignore[misc]
         Average the strengths that go best together on the held-out rows, take the one with the
         least loss there, or the strongest one within a standard error of it: a smaller bound for
         hardly more loss.
-    validation : float or int, default=0.2
-        The fraction of rows held out to choose the strength, or a number of folds.
+    validation : "auto", float or int, default="auto"
+        The fraction of rows held out to choose the strength, or a number of folds; "auto" is 0.2,
+        or five folds of fewer than 250 rows.
     n_members : int, default=1
         Networks with different starts, for each strength in use, whose predictions are averaged.
     prune : bool, default=False
@@ -45,7 +46,9 @@ class PSiLONRegressor(RegressorMixin, BasePSiLON):  # type: ignore[misc]
         How numbers are scaled: by standard deviations; by quartiles, with outliers clipped
         smoothly; or by standard deviations with tails that grow like a logarithm.
     loss : {"squared_error", "absolute_error", "huber"}, default="squared_error"
-    max_steps, batch_size : int, default=3000 and 256
+    max_steps : int or "auto", default="auto"
+        Steps of a training; "auto" is 3,000, or four per row of a small table, and at least 1,000.
+    batch_size : int, default=256
     learning_rate : float, default=2e-3
     device : str, default="cpu"
     random_state : int, RandomState or None, default=None
@@ -99,12 +102,12 @@ class PSiLONRegressor(RegressorMixin, BasePSiLON):  # type: ignore[misc]
         knots: Any = (0, 8),
         reg_strength: Any = "auto",
         selection: str = "average",
-        validation: float = 0.2,
+        validation: Any = "auto",
         n_members: int = 1,
         prune: bool = False,
         scaling: str = "log_tails",
         loss: str = "squared_error",
-        max_steps: int = 3000,
+        max_steps: Any = "auto",
         batch_size: int = 256,
         learning_rate: float = 2e-3,
         device: str = "cpu",
