@@ -40,7 +40,7 @@ MODELS = {
     "knots": PSiLONClassifier(**{**SMALL, "knots": 4}, scaling="robust"),
     "crelu": PSiLONRegressor(**SMALL, architecture="crelu"),
     "pruned": PSiLONRegressor(**SMALL, architecture="resnet", prune=True),
-    "chosen": PSiLONRegressor(**{**SMALL, "reg_strength": [1e-3, 1e-2]}, validation=3),
+    "chosen": PSiLONRegressor(**{**SMALL, "reg_strength": (1e-3, 1e-2)}, validation=3),
     "targets": PSiLONRegressor(**SMALL),
 }
 
@@ -119,7 +119,7 @@ def test_lies_with_a_right_checksum_are_refused(tmp_path):
         "parameters": {**manifest["parameters"], "width": -1},
         "encoder": {**manifest["encoder"], "names": ["a", "a"]},
         "target": {**manifest["target"], "temperature": 0.0},
-        "reg_strength": "much",
+        "members": {**manifest["members"], "reg_strength": ["much"]},
         "path": [1, 2],
         "n_iter": 1e99,
         "n_rows": 0,

@@ -77,7 +77,10 @@ def _rebuild(manifest: dict[str, Any], tensors: dict[str, Tensor]) -> BasePSiLON
         model._one_target = _bool(manifest["one_target"])
         _check(not model._one_target or model.target_.outputs == 1, "one target, many outputs")
     model.members_ = _columns(manifest["members"])
-    model.reg_strength_ = _number(model.members_["reg_strength"][0], least=0.0)
+    _check(list(model.members_) == ["weight", "reg_strength", "knots"], "the members are unknown")
+    for value in (v for column in model.members_.values() for v in column):
+        _number(value, least=0.0)
+    model.reg_strength_ = model.members_["reg_strength"][0]
     model.path_ = None if manifest["path"] is None else _columns(manifest["path"])
     model.history_ = _columns(manifest["history"])
     score = manifest["held_out_score"]
