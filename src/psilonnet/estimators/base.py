@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, Any]
 FALLBACK_STRENGTH = 5e-3  # for tables too small to choose on
+PRECISION: Any = "medium"  # of the products in training; predictions are in float64
 FEW_ROWS = 250  # below, one part of them is too little to choose on
 
 
@@ -239,7 +240,7 @@ class BasePSiLON(Shipping, BaseEstimator):  # type: ignore[misc]
             batch_size=self.batch_size,
             evaluate_every=max(1, steps // 20),
             seed=seed,
-            matmul_precision="medium",  # predictions are in float64
+            matmul_precision=PRECISION,
             progress=_show_progress(self.verbose),
         )
         return Design(
