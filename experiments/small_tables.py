@@ -1,4 +1,4 @@
-"""How to train on a hundred rows: steps, and rows held out, on eight development tables.
+"""How to train on a hundred rows: steps, and rows held out, on seven development tables.
 
 The validation part of a table judges, the test part is not touched.
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from experiments.cells import Cell
 
 ROWS = 100
-SEEDS = (0, 1)
+SEEDS = (0,)
 SETTINGS: dict[str, dict[str, Any]] = {
     "3000 steps": {"max_steps": 3000},
     "1000 steps": {"max_steps": 1000},
@@ -57,7 +57,7 @@ def main() -> None:
     cells = [
         {"dataset": name, "setting": setting, "seed": seed}
         for seed in SEEDS
-        for name in DEVELOPMENT[:8]
+        for name in DEVELOPMENT[:7]
         for setting in SETTINGS
     ]
     results = run_study("small_tables", compute, cells, arguments)

@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, Any]
 FALLBACK_STRENGTH = 5e-3  # for tables too small to choose on
 PRECISION: Any = "medium"  # of the products in training; predictions are in float64
-FEW_ROWS = 250  # below, one part of them is too little to choose on
 
 
 class BasePSiLON(Shipping, BaseEstimator):  # type: ignore[misc]
@@ -165,7 +164,7 @@ class BasePSiLON(Shipping, BaseEstimator):  # type: ignore[misc]
             given = self._append_validation(problem, validation_data)
             splits: Any = [(np.arange(len(y)), np.arange(len(y), len(given.y)))]
         else:
-            splits = make_splits(strata, groups, self._validation(len(y)), seed)
+            splits = make_splits(strata, groups, self.validation, seed)
         strengths = self._strengths()
         choice = None
         tried = len(strengths) * len(designs)
@@ -228,11 +227,6 @@ class BasePSiLON(Shipping, BaseEstimator):  # type: ignore[misc]
 
     def _steps(self, rows: int) -> int:
         return min(3000, max(1000, 4 * rows)) if self.max_steps == "auto" else int(self.max_steps)
-
-    def _validation(self, rows: int) -> float:
-        if self.validation != "auto":
-            return self.validation  # type: ignore[no-any-return]
-        return 5 if rows < FEW_ROWS else 0.2
 
     def _design(self, knots: int, seed: int, steps: int) -> Design:
         plan = Plan(

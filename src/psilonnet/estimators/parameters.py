@@ -65,8 +65,6 @@ def _are_knots(value: Any) -> bool:
 
 
 def _is_validation(value: Any) -> bool:
-    if isinstance(value, str):
-        return value == "auto"
     return (is_whole(value) and value >= 2) or (
         is_real(value) and not is_whole(value) and 0 < value < 1
     )
@@ -95,7 +93,7 @@ RULES: dict[str, Rule] = {
     ),
     "selection": one_of("average", "best", "one_standard_error"),
     "validation": Rule(
-        _is_validation, "'auto', a fraction between 0 and 1, or a number of folds of at least 2"
+        _is_validation, "a fraction between 0 and 1, or a number of folds of at least 2"
     ),
     "n_members": whole(1),
     "prune": FLAG,

@@ -35,9 +35,8 @@ class PSiLONRegressor(RegressorMixin, BasePSiLON):  # type: ignore[misc]
         Average the strengths that go best together on the held-out rows, take the one with the
         least loss there, or the strongest one within a standard error of it: a smaller bound for
         hardly more loss.
-    validation : "auto", float or int, default="auto"
-        The fraction of rows held out to choose the strength, or a number of folds; "auto" is 0.2,
-        or five folds of fewer than 250 rows.
+    validation : float or int, default=0.2
+        The fraction of rows held out to choose the strength, or a number of folds.
     n_members : int, default=1
         Networks with different starts, for each strength in use, whose predictions are averaged.
     prune : bool, default=False
@@ -102,7 +101,7 @@ class PSiLONRegressor(RegressorMixin, BasePSiLON):  # type: ignore[misc]
         knots: Any = (0, 8),
         reg_strength: Any = "auto",
         selection: str = "average",
-        validation: Any = "auto",
+        validation: float = 0.2,
         n_members: int = 1,
         prune: bool = False,
         scaling: str = "log_tails",
