@@ -107,7 +107,7 @@ def test_page_tells_everything_about_a_classifier(classifier, tmp_path):
         f"{np.mean(classifier.certify(frame, method='local') >= 0.25):.1%}",
         "chosen: ",
         "Hidden layer 2",
-        "max_steps 30 3000",
+        "max_steps 30 'auto'",
         "Lima, Oslo, Rome",
         f"{days.min()} to {days.max()}",
         "some missing",

@@ -105,6 +105,8 @@ def test_networks_with_and_without_knots_are_one_population(kind, prune_mix, gen
     torch.testing.assert_close(joined(x), torch.cat([plain(x), split(x), plain(x)]))
     bounds = [path_norm_penalty(net) for net in (plain, split, plain)]
     torch.testing.assert_close(path_norm_penalty(joined), torch.cat(bounds))
+    sparsities = [net.exact_sparsity() for net in (plain, split, plain)]
+    torch.testing.assert_close(joined.exact_sparsity(), torch.cat(sparsities))
     matrices = PlainNet(joined)
     for member in range(6):  # taken out, a member without knots has none
         alone = matrices.member(member)

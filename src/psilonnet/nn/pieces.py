@@ -74,6 +74,12 @@ class KnotLinear(NormalizedLinear):
             equal.set_prune_mix(float(layer.prune_mix))
         return equal
 
+    def used_pieces(self) -> Tensor:
+        """Return which pieces an input can get to: all but those behind an edge out of reach."""
+        reached = (self.edges < UNREACHED).any(dim=-1)  # (..., pieces - 1)
+        first = torch.ones_like(reached[..., :1])
+        return torch.cat((first, reached), dim=-1).unsqueeze(-2)
+
     def forward(self, x: Tensor) -> Tensor:
         """Map (..., in) to (..., out)."""
         # An axis for the rows of a batch, where members have edges of their own.

@@ -46,12 +46,14 @@ def network_of(model: Any) -> Network:
     compact = [CompactNet(take_members(model.net_, member)) for member in range(members)]
     read = {int(model.encoder_.sources[k]) for net in compact for k in net.inputs.tolist()}
     weights = [layer.weight for layer in layers]
+    vectors = [w[..., 0] for w in weights]  # (members, out, pieces)
+    used = [layer.used_pieces().expand_as(v) for layer, v in zip(layers, vectors, strict=True)]
     return Network(
         members=members,
         sizes=[weights[0].shape[-1], *(w.shape[-3] for w in weights)],
         live=np.mean([net.widths for net in compact], axis=0).tolist(),
         columns=len(read),
-        weights=sum(w.numel() for w in weights),
+        weights=sum(int(u.sum()) * w.shape[-1] for u, w in zip(used, weights, strict=True)),
         nonzero=sum(int((w != 0).sum()) for w in weights),
     )
 
