@@ -67,7 +67,7 @@ def test_help_teaches_and_loads_no_torch():
     ("wrong", "said"),
     [
         (("--by", "shop"), "has no column 'shop'"),
-        (("--max-steps", "0"), "must be a whole number of at least 1"),
+        (("--max-steps", "0"), "or a whole number of at least 1"),
         (("--out", "{}/data.csv"), "Error: "),
     ],
 )

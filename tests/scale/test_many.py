@@ -24,6 +24,7 @@ from psilonnet.scale.model_folder import ModelFolder
 from psilonnet.tables import OutOfRangeWarning
 
 QUICK = {"width": 16, "depth": 1, "max_steps": 40, "learning_rate": 2e-2, "random_state": 0}
+ONE = {**QUICK, "knots": 0, "selection": "best", "scaling": "standard"}  # no near ties
 FIXED = PSiLONRegressor(**QUICK, reg_strength=1e-3, knots=0)
 
 
@@ -48,8 +49,8 @@ def index_of(path):
         FIXED,
         PSiLONRegressor(**QUICK, knots=3, prune=True, n_members=2, reg_strength=1e-3),
         PSiLONClassifier(**QUICK, architecture="resnet", reg_strength=1e-3),
-        PSiLONClassifier(**QUICK, reg_strength=np.geomspace(1e-4, 1, 9)),
-        PSiLONRegressor(**QUICK, validation=3),
+        PSiLONClassifier(**ONE, reg_strength=np.geomspace(1e-4, 1, 9)),
+        PSiLONRegressor(**ONE, validation=3),
     ],
     ids=["fixed", "knots, pruned members", "resnet classifier", "narrowed grid", "folds"],
 )
