@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from experiments.data import load_table, reported_loss
+from psilonnet.estimators.choosing import greedy_weights
 from psilonnet.scale import cell_key
 
 if TYPE_CHECKING:
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, Any]
 Outcome = tuple[Array, float, int]  # outputs on the judging rows, bound, number of networks
 Rule = Callable[[str, "Members"], Outcome]
-ROUNDS = 30  # of the greedy average
 
 
 @dataclass(frozen=True)
@@ -85,24 +85,11 @@ def best_weights(task: str, members: Members) -> Array:
     return np.eye(members.count)[int(np.argmin(members.losses(task, "held")))]
 
 
-def greedy_weights(task: str, members: Members) -> Array:
-    """Return the weights of members picked one by one, with repetition.
-
-    Each pick is the one that lowers the held-out loss of the average most; of all lengths of the
-    list, the one with the least loss is kept.
-    """
-    counts = np.zeros(members.count)
-    total = np.zeros(members.held.shape[1])
-    lists: list[tuple[float, Array]] = []
-    for number in range(1, ROUNDS + 1):
-        losses = [
-            mean_loss(task, (total + outputs) / number, members.y) for outputs in members.held
-        ]
-        pick = int(np.argmin(losses))
-        counts[pick] += 1
-        total = total + members.held[pick]
-        lists.append((losses[pick], counts / number))
-    return min(lists, key=lambda entry: entry[0])[1]
+def average_weights(task: str, members: Members) -> Array:
+    """Return the weights of the members that go best together on the held-out rows."""
+    return greedy_weights(
+        members.held, lambda averages: np.array([mean_loss(task, a, members.y) for a in averages])
+    )
 
 
 def weighted(weigh: Callable[[str, Members], Array], parts: Sequence[str]) -> Rule:
@@ -120,9 +107,9 @@ def weighted(weigh: Callable[[str, Members], Array], parts: Sequence[str]) -> Ru
 WAYS: dict[str, Rule] = {
     "best, refitted": weighted(best_weights, ["refits"]),
     "best": weighted(best_weights, ["judged"]),
-    "greedy": weighted(greedy_weights, ["judged"]),
-    "greedy, refitted": weighted(greedy_weights, ["refits"]),
-    "greedy, both": weighted(greedy_weights, ["judged", "refits"]),
+    "greedy": weighted(average_weights, ["judged"]),
+    "greedy, refitted": weighted(average_weights, ["refits"]),
+    "greedy, both": weighted(average_weights, ["judged", "refits"]),
 }
 SINGLE = (
     "plain", "clip", "tails", "tails, knots 8", "clip, knots 8", "tails, narrow",

@@ -8,8 +8,8 @@ from experiments.combine import (
     RECIPES,
     WAYS,
     Members,
+    average_weights,
     best_weights,
-    greedy_weights,
     joined,
     judge,
     mean_loss,
@@ -40,7 +40,7 @@ def made_up(seed=0, count=6, task="regression"):
 def test_greedy_average_is_never_worse_on_held_out_rows(task):
     members = made_up(task=task)
     losses = []
-    for weigh in (best_weights, greedy_weights):
+    for weigh in (best_weights, average_weights):
         weights = weigh(task, members)
         assert weights.sum() == pytest.approx(1)
         assert (weights >= 0).all()

@@ -56,7 +56,6 @@ def index_of(path):
 )
 def test_models_fitted_together_are_those_fitted_alone(estimator, monkeypatch):
     monkeypatch.setattr("psilonnet.estimators.choosing.SHORT", 20)  # narrow the grid of strengths
-    monkeypatch.setattr("psilonnet.estimators.base.PRECISION", "highest")
     rng = np.random.default_rng(0)
     tables = []
     for n in (40, 60, 41):

@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, Any]
 FALLBACK_STRENGTH = 5e-3  # for tables too small to choose on
-PRECISION: Any = "medium"  # of the products in training; predictions are in float64
 
 
 class BasePSiLON(Shipping, BaseEstimator):  # type: ignore[misc]
@@ -156,8 +155,7 @@ class BasePSiLON(Shipping, BaseEstimator):  # type: ignore[misc]
         """Choose the strength, then train on all rows."""
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         y = problem.y.numpy()
-        steps = self._steps(len(y))
-        designs = [self._design(int(knots), seed, steps) for knots in np.atleast_1d(self.knots)]
+        designs = [self._design(int(k), seed, len(y)) for k in np.atleast_1d(self.knots)]
         strata = y[:, 0].astype(np.int64) if self._stratified else np.zeros(len(y), dtype=np.int64)
         given = None
         if validation_data is not None:
@@ -193,7 +191,7 @@ class BasePSiLON(Shipping, BaseEstimator):  # type: ignore[misc]
             )
         self.net_ = net.cpu()
         self.history_ = history if choice is None else choice.history
-        self.n_iter_ = steps
+        self.n_iter_ = designs[0].plan.steps
 
     def _held_out_score(self, choice: Choice, problem: Problem) -> float | None:
         held = choice.held_out
@@ -228,13 +226,15 @@ class BasePSiLON(Shipping, BaseEstimator):  # type: ignore[misc]
     def _steps(self, rows: int) -> int:
         return min(3000, max(1000, 4 * rows)) if self.max_steps == "auto" else int(self.max_steps)
 
-    def _design(self, knots: int, seed: int, steps: int) -> Design:
+    def _design(self, knots: int, seed: int, rows: int) -> Design:
+        steps = self._steps(rows)
         plan = Plan(
             steps=steps,
             batch_size=self.batch_size,
             evaluate_every=max(1, steps // 20),
             seed=seed,
-            matmul_precision=PRECISION,
+            # Fits whose rows are one batch may be trained side by side, and must come out equal.
+            matmul_precision="medium" if rows > self.batch_size else "highest",
             progress=_show_progress(self.verbose),
         )
         return Design(

@@ -19,7 +19,7 @@ from psilonnet.training import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Sequence
+    from collections.abc import Callable, Generator, Sequence
 
     from psilonnet.estimators.fitting import Design, Problem
     from psilonnet.estimators.jobs import Job
@@ -259,17 +259,28 @@ def cautious_weights(candidates: Sequence[Candidate], held_out: HeldOut) -> Arra
     return one_of(candidates, max(range(len(ranks)), key=ranks.__getitem__))
 
 
-def greedy_weights(candidates: Sequence[Candidate], held_out: HeldOut) -> Array:
-    """Return the weights of candidates that are picked one by one, with repetition.
+def average_weights(candidates: Sequence[Candidate], held_out: HeldOut) -> Array:
+    """Return the weights of the candidates that go best together."""
+    outputs = np.stack([c.outputs for c in candidates])  # (candidates, rows, outputs)
+    return greedy_weights(outputs, lambda averages: held_out.losses(averages).mean(dim=-1).numpy())
+
+
+def greedy_weights(outputs: Array, losses_of: Callable[[Array], Array]) -> Array:
+    """Return the weights of members that are picked one by one, with repetition.
 
     Each pick is the one that makes the loss of the average least; of all lengths of the list, the
     one with the least loss is taken.
+
+    Parameters
+    ----------
+    outputs : ndarray of shape (members, ...)
+    losses_of : callable
+        Maps averages, of the shape of outputs, to their losses.
     """
-    outputs = np.stack([c.outputs for c in candidates])  # (candidates, rows, outputs)
     total, counts = np.zeros_like(outputs[0]), np.zeros(len(outputs))
     least, best = np.inf, counts
     for number in range(1, ROUNDS + 1):
-        losses = held_out.losses((total + outputs) / number).mean(dim=-1)
+        losses = losses_of((total + outputs) / number)
         pick = int(losses.argmin())
         total += outputs[pick]
         counts[pick] += 1
@@ -279,7 +290,7 @@ def greedy_weights(candidates: Sequence[Candidate], held_out: HeldOut) -> Array:
 
 
 WAYS = {
-    "average": greedy_weights,
+    "average": average_weights,
     "best": best_weights,
     "one_standard_error": cautious_weights,
 }
