@@ -27,7 +27,7 @@ def run(*words, check=True):
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("cli")
     rng = np.random.default_rng(0)
-    n = 260
+    n = 120
     age = rng.normal(40, 10, n).round(1)
     city = rng.choice(["Oslo", "Rome", "Lima"], n)
     table = pl.DataFrame(
@@ -54,7 +54,7 @@ def test_predictions_are_written_and_piped(folder):
     done = run("predict", folder / "class.psilon", folder / "data.csv")
     lines = done.stdout.splitlines()
     assert lines[0] == "prediction"
-    assert len(lines) == 261
+    assert len(lines) == 121
     assert set(lines[1:]) == {"yes", "no"}
     run("predict", folder / "number.psilon", folder / "data.parquet", "--out", folder / "p.parquet")
     assert pl.read_parquet(folder / "p.parquet")["prediction"].is_finite().all()
@@ -95,7 +95,7 @@ def test_report_is_written(folder):
     assert "<h1>class</h1>" in alone
     rows = ("--data", folder / "data.parquet", "--target", "spent", "--out", out)
     run("report", folder / "number.psilon", *rows)
-    assert "260 rows given to this report" in out.read_text(encoding="utf-8")
+    assert "120 rows given to this report" in out.read_text(encoding="utf-8")
 
 
 def test_help_teaches_and_loads_no_torch():

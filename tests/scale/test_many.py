@@ -51,8 +51,16 @@ def index_of(path):
         PSiLONClassifier(**QUICK, architecture="resnet", reg_strength=1e-3),
         PSiLONClassifier(**ONE, reg_strength=np.geomspace(1e-4, 1, 9)),
         PSiLONRegressor(**ONE, validation=3),
+        PSiLONRegressor(**QUICK, reg_strength=(1e-3, 1e-1)),
     ],
-    ids=["fixed", "knots, pruned members", "resnet classifier", "narrowed grid", "folds"],
+    ids=[
+        "fixed",
+        "knots, pruned members",
+        "resnet classifier",
+        "narrowed grid",
+        "folds",
+        "average",
+    ],
 )
 def test_models_fitted_together_are_those_fitted_alone(estimator, monkeypatch):
     monkeypatch.setattr("psilonnet.estimators.choosing.SHORT", 20)  # narrow the grid of strengths
