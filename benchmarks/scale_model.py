@@ -24,6 +24,7 @@ from time import perf_counter
 import numpy as np
 
 from benchmarks.timing import print_figures
+from psilonnet.scale.many import GROUPS_PER_TASK
 
 GROUPS, ROWS = 10**6, 10**9
 WORKERS = (2, 16, 128, 1024, 4096)
@@ -166,7 +167,8 @@ def main() -> None:
         return
     costs, worst = Costs(), 0.0
     cases = [("models, 1 per task", lambda w: fitting(costs, w, 1))]
-    cases += [("models, 50 per task", lambda w: fitting(costs, w, 50))]
+    many = GROUPS_PER_TASK
+    cases += [(f"models, {many} per task", lambda w: fitting(costs, w, many))]
     cases += [("rows, blocks of 10,000", lambda w: scoring(costs, w, 10_000))]
     cases += [("rows, blocks of 1,000,000", lambda w: scoring(costs, w, 1_000_000))]
     print(f"{'work':27}{'workers':>8}{'tasks':>9}{'hours':>9}{'simulated':>11}  bottleneck")

@@ -19,6 +19,6 @@ model = PSiLONRegressor(max_steps=800, width=64, random_state=0, verbose=False).
 RegularizationPathDisplay.from_estimator(model)
 
 # %%
-# The training of the chosen strength: the bound grows as far as the data are worth it.
+# The training of the heaviest network: the bound grows as far as the data are worth it.
 
 TrainingCurvesDisplay.from_estimator(model)

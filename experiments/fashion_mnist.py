@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from experiments.cells import experiment_arguments, run_study
 from experiments.fashion_nets import MODELS, PLAN, compute
-from experiments.fashion_report import write_report
+from experiments.fashion_report import write_certificates, write_report
 from experiments.fashion_study import Study
 
 if TYPE_CHECKING:
@@ -119,9 +119,10 @@ def main() -> None:
         "folder with the four original files, or 'download'",
     )
     study = run_all(arguments)
+    arguments.results.mkdir(parents=True, exist_ok=True)
+    write_certificates(study, arguments.results)  # whole as soon as P is, also with --only P
     if arguments.only:
         return
-    arguments.results.mkdir(parents=True, exist_ok=True)
     print(json.dumps(write_report(study, arguments.results)))
 
 

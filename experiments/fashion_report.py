@@ -156,14 +156,18 @@ def write_csv(lines: list[Line], path: Path) -> None:
         writer.writerows(lines)
 
 
+def write_certificates(study: Study, folder: Path) -> None:
+    """Write what is proved of P, once it is trained in full."""
+    if lines := certificate_lines(study):
+        write_csv(lines, folder / "fashion_mnist_certificates.csv")
+
+
 def write_report(study: Study, folder: Path) -> dict[str, float]:
     """Write tables, report and picture; return the figures of P."""
     lines = table_lines(study)
     if not lines:
         raise ValueError("A report needs at least one fully trained net. Got none: run the study.")
     write_csv(lines, folder / "fashion_mnist.csv")
-    if certificate_lines(study):
-        write_csv(certificate_lines(study), folder / "fashion_mnist_certificates.csv")
     (folder / "fashion_mnist.md").write_text(markdown(study))
     draw(study, folder / "fashion_mnist.png")
     return {f"{x['model']}_test_cross_entropy": x["test_cross_entropy"] for x in lines}

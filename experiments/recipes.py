@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from experiments.data import Table
     from psilonnet.training import Run
 
-# Of DESIGN's development sets, the twelve that all recipes are compared on.
+# The tables that all recipes are compared on, named before the first recipe was tried.
 DEVELOPMENT = (
     "higgs", "house_sales", "jannis", "bike_sharing_demand", "cpu_act", "covertype", "superconduct",
     "heloc", "elevators", "brazilian_houses", "wine_quality", "road_safety",

@@ -17,7 +17,7 @@ from experiments.attack import attack, averaged
 from experiments.fashion_certificates import box, certificates, margins
 from experiments.fashion_mnist import STRENGTHS, Sizes, full_cells, run_all, scout_cells
 from experiments.fashion_nets import MODELS, PLAN, bounds, compute, start_run
-from experiments.fashion_report import claims, paper_lines, write_report
+from experiments.fashion_report import claims, paper_lines, write_certificates, write_report
 from experiments.fashion_study import Study
 from psilonnet.nn import PlainNet, make_net
 from psilonnet.training import DivergedError, Divergence, Rows, Run, one_cycle, take_members
@@ -281,6 +281,7 @@ def test_study_fits_together(study_arguments, tmp_path, monkeypatch):
     monkeypatch.setattr(fashion_nets, "image_parts", None)  # nothing is computed again
     assert run_all(study_arguments, TINY).pairs == study.pairs
 
+    write_certificates(study, tmp_path)
     figures = write_report(study, tmp_path)
     assert len(figures) == len(MODELS)
     head, *lines = (tmp_path / "fashion_mnist.csv").read_text().splitlines()

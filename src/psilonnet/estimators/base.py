@@ -221,6 +221,7 @@ class BasePSiLON(Shipping, BaseEstimator):  # type: ignore[misc]
             y=torch.cat([problem.y, held.y]),
             weight=torch.cat([problem.weight, held.weight]),
             counts=torch.cat([problem.counts, held.counts]),
+            given=len(y),
         )
 
     def _steps(self, rows: int) -> int:

@@ -42,6 +42,7 @@ class Problem:
     counts: Tensor  # (rows,), in a score: without the weights of classes
     loss: str
     outputs: int
+    given: int = 0  # rows at the end that are only chosen on, and that knots do not see
 
     def rows(self, index: np.ndarray[Any, Any] | None = None) -> Rows:
         """Return all rows, or some."""
@@ -56,7 +57,8 @@ def knot_edges(problem: Problem, pieces: int) -> Tensor | None:
     if pieces == 0:
         return None
     levels = np.arange(1, pieces) / pieces
-    x, weight = problem.x.double().numpy(), problem.weight.double().numpy()
+    own = slice(len(problem.x) - problem.given)
+    x, weight = problem.x[own].double().numpy(), problem.weight[own].double().numpy()
     edges = [
         weighted_quantile(column, weight, levels)
         if len(np.unique(column)) > 2

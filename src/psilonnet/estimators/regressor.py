@@ -27,8 +27,8 @@ class PSiLONRegressor(RegressorMixin, BasePSiLON):  # type: ignore[misc]
     width, depth : int, default=128 and 3
         Neurons in a hidden layer, and the number of hidden layers.
     knots : int or sequence of int, default=(0, 8)
-        Split each column of numbers at its quantiles into this many pieces; 0 for none. Of several
-        numbers, the held-out rows choose.
+        Split each column of numbers at its quantiles into this many pieces; 0 for none. Several
+        numbers are all tried, and the held-out rows choose or average.
     reg_strength : "auto", float or sequence of float, default="auto"
         The strength, or those to choose from; "auto" is the paper's grid of 13.
     selection : {"average", "best", "one_standard_error"}, default="average"
@@ -40,7 +40,8 @@ class PSiLONRegressor(RegressorMixin, BasePSiLON):  # type: ignore[misc]
     n_members : int, default=1
         Networks with different starts, for each strength in use, whose predictions are averaged.
     prune : bool, default=False
-        End training with exact zeros among the weights.
+        Spend the last half of the steps on exact zeros among the weights; how many is chosen on
+        held-out rows, for at most 1 % more loss if that can be had.
     scaling : {"standard", "robust", "log_tails"}, default="log_tails"
         How numbers are scaled: by standard deviations; by quartiles, with outliers clipped
         smoothly; or by standard deviations with tails that grow like a logarithm.
@@ -59,12 +60,14 @@ class PSiLONRegressor(RegressorMixin, BasePSiLON):  # type: ignore[misc]
     reg_strength_ : float
         The strength in use; of an average, the heaviest.
     members_ : dict of lists
-        What is averaged: weight, strength and knots of each network.
+        What is averaged: ``weight``, ``reg_strength`` and ``knots``, the heaviest first; each
+        stands for n_members networks.
     path_ : dict of lists, or None if nothing was chosen
         For each number of knots and each strength: held-out loss, bound, near-sparsity, sparsity,
         steps trained.
     history_ : dict of lists
-        Step, training loss, held-out loss and bound along training.
+        ``step``, ``train_loss``, ``valid_loss`` and ``penalty`` (the bound) along the training of
+        the heaviest network, before the last training on all rows.
     held_out_score_ : float, or None if nothing was held out
         The R^2 of the chosen networks on rows they were not trained on. The
         strength was chosen on these same rows, so it is slightly optimistic.
@@ -159,9 +162,8 @@ class PSiLONRegressor(RegressorMixin, BasePSiLON):  # type: ignore[misc]
         X : table
         delta : float, array-like, or dict from column name to amount
             By how much columns may move: a number in deviations of every column of numbers
-            (standard, or robust if scaling is), an array or dict in the columns' own units (days
-            or a timedelta for times).
-            "any" lets a category take any level. Columns left out stay as they are.
+            (quartile ranges over 1.349 if scaling="robust"), an array or dict in the columns' own
+            units (days or a timedelta for times). "any" lets a category take any level. Columns left out stay as they are.
         method : {"global", "local"}
             "local" looks at the neighbourhood of each row: tighter, and slower.
 

@@ -42,7 +42,7 @@ def compiled_weights(
 
 
 def _forward(vs: list[Tensor], gs: list[Tensor], order: int) -> tuple[list[Tensor], list[Tensor]]:
-    norms = [divisor(row_norm(v, order=order)) for v in vs]
+    norms = [divisor(row_norm(v, order=order)) for v in vs]  # as Eq. (1)
     return [v * (g / n)[..., None, None] for v, g, n in zip(vs, gs, norms, strict=True)], norms
 
 
@@ -51,7 +51,7 @@ def _backward(
 ) -> tuple[list[Tensor], list[Tensor]]:
     grad_vs, grad_gs = [], []
     for grad, v, g, n in zip(grads, vs, gs, ns, strict=True):
-        dot = (grad * v).sum(dim=(-2, -1)) / n
+        dot = (grad * v).sum(dim=(-2, -1)) / n  # as Eq. (2)
         grad_vs.append((grad - pure_gradient(v, dot, n, order)) * (g / n)[..., None, None])
         grad_gs.append(sum_to(dot, g))
     return grad_vs, grad_gs

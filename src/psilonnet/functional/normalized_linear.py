@@ -164,7 +164,7 @@ class _Weight(Function):
         if grad_w is None:  # in a second derivative only
             grad_w = torch.zeros_like(v)
         scale = (g / n)[..., None, None]
-        # >>> Eq. (2), for the gradient of any loss
+        # >>> as Eq. (2), for the gradient of any loss
         dot = (grad_w * v).sum(dim=(-2, -1)) / n
         if torch.is_grad_enabled():  # torch.func or a second derivative: nothing in place
             normal = norm_gradient(v, order=ctx.order)

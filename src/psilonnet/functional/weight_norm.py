@@ -52,7 +52,7 @@ def divisor(norm: Tensor) -> Tensor:
 def normalized_weight(v: Tensor, g: Tensor, *, order: int = 1) -> Tensor:
     """Return ``w = g v / ||v||`` row by row.
 
-    Implements Eq. (1), with the norm of Section 3.4 for several pieces. A zero row stays zero.
+    Implements Eq. (1), with the norm of Section 3.3 for several pieces. A zero row stays zero.
 
     Parameters
     ----------

@@ -10,7 +10,7 @@ from psilonnet.plot.style import BLUE, GREY, ORANGE, panels, quieten
 
 
 class TrainingCurvesDisplay:
-    """Losses and bound along the training of the chosen strength.
+    """Losses and bound along the training of the heaviest network, before that on all rows.
 
     Parameters
     ----------

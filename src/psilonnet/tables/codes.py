@@ -29,12 +29,12 @@ def _require(holds: bool, code: object) -> None:
 
 @dataclass(frozen=True)
 class NumberCode:
-    """Numbers and times: ``z = (x - center) / scale``, bent where it is large.
+    """Numbers and times: ``z = (x - center) / scale``, and then what the scaling makes of it.
 
-    Robust scaling clips, ``z / sqrt(1 + (z / 3)^2)``, which lies between -3 and 3; the tails of
-    the other grow like a logarithm, ``3 asinh(z / 3)``. Both have slopes between 0 and 1. A missing
-    number becomes 0; if numbers were missing in training, a
-    second column tells, 1 for missing and 0 otherwise.
+    "standard" leaves z as it is; "robust" clips it smoothly, ``z / sqrt(1 + (z / 3)^2)``;
+    "log_tails" lets it grow like a logarithm, ``3 asinh(z / 3)``. Slopes lie between 0 and 1. A
+    missing number becomes 0; if numbers were missing in training, a second column tells, 1 for
+    missing and 0 otherwise.
     """
 
     center: float
