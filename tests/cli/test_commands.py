@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from psilonnet import PSiLONRegressor
 from psilonnet.cli import main
 
 
@@ -60,6 +61,17 @@ def test_predictions_are_written_and_piped(folder):
     assert pl.read_parquet(folder / "p.parquet")["prediction"].is_finite().all()
     shares = run("predict", folder / "class.psilon", folder / "data.csv", "--proba").stdout
     assert shares.splitlines()[0] == "probability of no,probability of yes"
+
+
+def test_several_targets_have_a_column_each(folder):
+    table = pl.read_parquet(folder / "data.parquet").select("age", "city")
+    y = np.random.default_rng(0).normal(size=(len(table), 2))
+    model = PSiLONRegressor(max_steps=2, width=4, reg_strength=1e-3, knots=0, verbose=False)
+    model.fit(table, y).save(folder / "two.psilon")
+    lines = run("predict", folder / "two.psilon", folder / "data.csv").stdout.splitlines()
+    assert lines[0] == "prediction 0,prediction 1"
+    done = run("certify", folder / "two.psilon", folder / "data.csv", "--delta", "age=1")
+    assert done.stdout.startswith("prediction 0,prediction 1,low 0,low 1,high 0,high 1\n")
 
 
 def test_certificates_are_written(folder):

@@ -126,7 +126,13 @@ BAD_INPUTS = {
     "weights all zero": (fit(sample_weight=np.zeros(30)), ValueError, r"above 0|non-zero"),
     "two columns of weights": (fit(sample_weight=np.ones((30, 2))), ValueError, r"1D array|1d"),
     "negative class weight": (
-        parameter(class_weight={0: -1.0}), ValueError, r"'class_weight' must be at least 0",
+        parameter(class_weight={0: -1.0}), ValueError, r"must be a number of at least 0",
+    ),
+    "word as class weight": (
+        parameter(class_weight={0: "2", 1: 1}), ValueError, r"'class_weight' must be a number",
+    ),
+    "weight of an unknown class": (
+        parameter(class_weight={"yes": 5.0}), ValueError, r"not: \['yes'\]. The classes are",
     ),
     # validation data
     "validation not a tuple": (fit(validation_data=X), ValueError, r"must be a tuple \(X, y\)"),
@@ -135,6 +141,9 @@ BAD_INPUTS = {
     ),
     "validation of another width": (
         fit(validation_data=(X[:, :1], Y)), ValueError, r"1 features, but",
+    ),
+    "validation with more targets": (
+        fit(X, X[:, 0], regressor, validation_data=(X[:4], X[:4])), ValueError, r"1 targets.*Got",
     ),
     "validation without rows": (
         fit(validation_data=(X[:0], Y[:0])), ValueError, r"0 sample\(s\)",
@@ -145,6 +154,7 @@ BAD_INPUTS = {
     "width as a float": (parameter(width=8.0), ValueError, r"'width'.*whole number.*Got 8.0"),
     "depth": (parameter(depth=True), ValueError, r"'depth'.*whole number.*Got True"),
     "knots": (parameter(knots=1), ValueError, r"'knots'.*at least 2 pieces.*Got 1"),
+    "set of knots": (parameter(knots={2, 3}), ValueError, r"'knots'.*list of different.*Got"),
     "reg_strength": (parameter(reg_strength=-1), ValueError, r"'reg_strength'.*at least 0.*Got -1"),
     "reg_strength word": (parameter(reg_strength="best"), ValueError, r"'auto'.*Got 'best'"),
     "reg_strength empty": (parameter(reg_strength=[]), ValueError, r"'reg_strength'.*Got \[\]"),

@@ -179,6 +179,9 @@ def test_loaded_model_certifies_the_same(tmp_path):
         ({"a": "any"}, r"Only a category can move in any way. Column 'a'"),
         ({"a": dt.timedelta(1)}, r"'a'.*Got datetime.timedelta"),
         ([1.0], r"one amount for each of the 5 columns. Got 1"),
+        ({"day": dt.timedelta(-1)}, r"timedelta of at least 0.*Got datetime.timedelta"),
+        ({"day": np.timedelta64("NaT")}, r"timedelta of at least 0.*Got .*NaT"),
+        ("any", r"for one column: give a dict.*Got 'any'"),
         (np.nan, r"Got nan"),
     ],
 )
@@ -189,3 +192,51 @@ def test_wrong_deltas_are_refused(delta, words):
         model.interval(frame, delta)
     with pytest.raises(ValueError, match="'method' must be one of"):
         model.interval(frame, 0.1, method="exact")
+
+
+def test_a_series_of_amounts_is_read_by_name():
+    frame, y = table()
+    model = PSiLONRegressor(**{**QUICK, "max_steps": 2}).fit(frame, y)
+    amounts = {"b": 0.5, "a": 3.0}
+    for low, expected in zip(
+        model.interval(frame, pd.Series(amounts)), model.interval(frame, amounts), strict=True
+    ):
+        np.testing.assert_array_equal(low, expected)
+
+
+def test_times_may_move_by_less_than_they_are_cut_to():
+    # All within a millisecond or two: a few microseconds can carry a moment into the next one.
+    rng = np.random.default_rng(0)
+    first = np.datetime64("2024-01-01T00:00:00.000000", "us")
+    when = first + rng.integers(0, 3000, 200).astype("timedelta64[us]")
+    frame = pd.DataFrame({"when": when, "wait": when - first})
+    y = rng.normal(size=200) + (when - first).astype(float) / 1000
+    model = PSiLONRegressor(**{**QUICK, "scaling": "standard"}).fit(frame, y)
+    assert model.encoder_.kinds == ("time", "duration")
+    step = np.timedelta64(50, "us")
+    low, high = model.interval(frame, {"when": step, "wait": step})
+    moved = model.predict(frame + step)
+    assert (model.predict(frame) != moved).any()
+    assert (low <= moved).all()
+    assert (moved <= high).all()
+
+
+def test_many_rows_are_proven_in_parts(monkeypatch):
+    frame, y = table()
+    labels = np.digitize(y, [-0.5, 0.5])
+    classifier = PSiLONClassifier(**QUICK).fit(frame, labels)
+    regressor = PSiLONRegressor(**QUICK).fit(frame, y)
+    whole = classifier.certify(frame), *regressor.interval(frame, 0.1)
+    monkeypatch.setattr("psilonnet.estimators.base.PART", 100)
+    parts = classifier.certify(frame), *regressor.interval(frame, 0.1)
+    for one, other in zip(whole, parts, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-12)
+
+
+def test_margin_of_zero_has_radius_zero():
+    x = np.array([["a", 1.0], ["b", np.nan]] * 20, dtype=object)
+    model = PSiLONClassifier(**{**QUICK, "max_steps": 1, "calibrate": False}).fit(x, [0, 1] * 20)
+    for parameter in model.net_.parameters():
+        parameter.data.zero_()
+    for method in ("global", "local"):
+        assert (model.certify(x, method=method) == 0).all()

@@ -242,12 +242,46 @@ def test_tiny_tables_fall_back_to_a_stated_strength(n):
     assert np.isfinite(regressor.predict(x)).all()
 
 
-def test_class_in_one_row_falls_back():
-    x = np.random.default_rng(0).normal(size=(50, 2))
-    y = np.array(["rare"] + ["a", "b"] * 24 + ["a"])
-    model = PSiLONClassifier(**SMALL).fit(x, y)
-    assert model.path_ is None
-    assert model.predict_proba(x).shape == (50, 3)
+def test_folds_may_be_any_whole_number():
+    frame, labels, _ = messy(60)
+    model = PSiLONClassifier(**{**QUICK, "validation": np.int64(3)}).fit(frame, labels)
+    expected = PSiLONClassifier(**{**QUICK, "validation": 3}).fit(frame, labels)
+    assert model.held_out_score_ == expected.held_out_score_ is not None
+
+
+def test_a_class_of_one_row_does_not_keep_others_from_being_held_out():
+    x = np.random.default_rng(0).normal(size=(60, 2))
+    labels = np.array([2, *(x[1:, 0] > 0)]).astype(int)
+    assert PSiLONClassifier(**QUICK).fit(x, labels).held_out_score_ > 0.5
+    folds = PSiLONClassifier(**{**QUICK, "validation": 3}).fit(x, labels)
+    assert folds.held_out_score_ is None  # in one fold nothing is left of the class
+
+
+def test_small_tables_use_a_strength_that_was_given():
+    x = np.random.default_rng(0).normal(size=(10, 2))
+    for given, used in (([0.1, 1.0], 0.1), ([0.0, 1e-3], 1e-3), ("auto", 5e-3)):
+        model = PSiLONRegressor(**{**QUICK, "reg_strength": given}).fit(x, x[:, 0])
+        assert model.path_ is None
+        assert model.reg_strength_ == used
+
+
+def test_columns_may_be_called_like_methods_of_frames():
+    x = np.random.default_rng(0).normal(size=(40, 2))
+    frame = pd.DataFrame(x, columns=["collect", "column_names"])
+    model = PSiLONRegressor(**QUICK).fit(frame, x[:, 0])
+    np.testing.assert_array_equal(model.predict(frame), model.predict(pl.DataFrame(frame)))
+
+
+def test_validation_rows_have_the_weights_of_their_classes():
+    frame, labels, _ = messy(120)
+    held, held_labels, _ = messy(80, seed=1)
+    weights = {label: 1.0 + 4 * k for k, label in enumerate(sorted(set(labels)))}
+    model = PSiLONClassifier(**QUICK, class_weight=weights, calibrate=False)
+    model.fit(frame, labels, validation_data=(held, held_labels))
+    numbers = np.searchsorted(model.classes_, held_labels)
+    losses = -model.predict_log_proba(held)[np.arange(len(held)), numbers]
+    expected = np.average(losses, weights=[weights[label] for label in held_labels])
+    assert model.path_["valid_loss"][0] == pytest.approx(expected, rel=1e-5)
 
 
 def test_validation_data_is_never_trained_on():

@@ -10,6 +10,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 
 import psilonnet
 from psilonnet import ModelFileError, PSiLONClassifier, PSiLONRegressor
@@ -85,6 +86,29 @@ def test_file_is_hardly_larger_than_its_parameters(tmp_path):
     model.save(tmp_path / "model")
     own = sum(4 * p.numel() for p in model.net_.parameters())
     assert (tmp_path / "model").stat().st_size <= 1.05 * own + 32_000
+
+
+def test_what_was_fitted_is_saved_whatever_has_been_set_since(tmp_path):
+    class Own(PSiLONClassifier):
+        pass
+
+    frame, numbers = table()
+    labels = numbers.astype(">i8")
+    model = Own(**{**SMALL, "knots": range(2, 4)}, architecture="crelu").fit(frame, labels)
+    model.set_params(architecture="mlp", n_members=5)
+    model.save(tmp_path / "model")
+    loaded = psilonnet.load(tmp_path / "model")
+    assert type(loaded) is PSiLONClassifier
+    np.testing.assert_array_equal(loaded.predict_proba(frame), model.predict_proba(frame))
+    assert "average of 5" not in model.summary()
+
+
+def test_models_are_loaded_and_used_in_inference_mode(tmp_path):
+    model, frame = fitted("classifier")
+    model.save(tmp_path / "model")
+    with torch.inference_mode():
+        loaded = psilonnet.load(tmp_path / "model")
+        np.testing.assert_array_equal(loaded.predict(frame), model.predict(frame))
 
 
 def test_unnamed_columns_stay_unnamed(tmp_path):

@@ -12,6 +12,8 @@ import pytest
 
 import psilonnet
 from psilonnet import PSiLONClassifier, PSiLONRegressor
+from psilonnet.nn import KnotLinear
+from psilonnet.report.facts import network_of
 from psilonnet.report.html import Html, tag
 
 SMALL = {"width": 16, "depth": 2, "max_steps": 30, "random_state": 0}
@@ -226,3 +228,20 @@ def test_mistakes_are_named_and_write_nothing(classifier, tmp_path, monkeypatch)
 def test_text_is_escaped_unless_it_is_html():
     assert tag("p", "<b>", Html("<i>")) == "<p>&lt;b&gt;<i></p>"
     assert tag("p", title='"') == '<p title="&quot;"></p>'
+
+
+def test_only_pieces_in_reach_are_counted():
+    frame, y = rows(60)
+    model = PSiLONRegressor(**{**FIXED, "knots": 0}).fit(frame, y)
+    expected = network_of(model)
+    model.net_[0] = KnotLinear.unsplit(model.net_[0], 5)
+    assert network_of(model) == expected
+
+
+def test_a_constant_column_with_missing_cells_is_not_called_useless(tmp_path):
+    frame, y = rows(60, columns=2)
+    frame["same"] = 7.0
+    frame.loc[::3, "same"] = np.nan
+    text = page_of(PSiLONRegressor(**FIXED).fit(frame, y), tmp_path).text
+    assert "constant, some missing" in text
+    assert "cannot move it at all" not in text

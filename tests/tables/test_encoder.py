@@ -5,6 +5,7 @@ from typing import get_args
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -152,3 +153,17 @@ def test_tables_load_neither_torch_nor_scikit_learn():
     code = "import psilonnet.tables, sys; print({'torch', 'sklearn'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"
+
+
+def test_a_column_without_any_value_is_missing_whatever_its_type():
+    frame = pd.DataFrame({"city": ["a", "b", "c", None], "size": [1.0, 2.0, 3.0, np.nan]})
+    encoder, columns = fitted(frame)
+    missing = encoder.encode(columns)[-1:]
+    for nothing in (
+        pd.DataFrame({"city": [np.nan], "size": [None]}),
+        pl.DataFrame({"city": [None], "size": pl.Series([None], dtype=pl.String)}),
+        pl.DataFrame({"city": pl.Series([None], dtype=pl.Float64), "size": [None]}),
+        np.array([[None, None]], dtype=object),
+    ):
+        np.testing.assert_array_equal(encoder.encode(read_columns(nothing)), missing)
+        encoder.warn_far_outside(read_columns(nothing))

@@ -104,6 +104,10 @@ def test_checkpoint_of_other_settings_is_refused(tmp_path):
     other.plan = Plan(steps=240, batch_size=41, progress=False)
     with pytest.raises(ValueError, match=r"other settings or data. Delete it to start anew"):
         other.train()
+    other = make_run([Checkpoints(path)])
+    other.train_rows.y[3] += 1
+    with pytest.raises(ValueError, match=r"other settings or data. Delete it to start anew"):
+        other.train()
 
 
 def test_failed_write_leaves_the_old_checkpoint(tmp_path, monkeypatch):

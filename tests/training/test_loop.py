@@ -1,4 +1,5 @@
 import copy
+import signal
 
 import numpy as np
 import pandas as pd
@@ -349,3 +350,22 @@ def test_training_asks_the_system_for_no_memory_once_it_runs():
     Run(net, rows, plan=plan, callbacks=[Count()], **settings).train()
     activations = 8 * 256 * 256 * 4 / 4096  # pages of one layer's
     assert (faults[-1] - faults[9]) / 20 < activations / 4
+
+
+def test_error_of_an_early_callback_is_not_hidden():
+    class Broken(Callback):
+        def on_start(self, run):
+            raise ValueError("original")
+
+    with pytest.raises(ValueError, match="original"):
+        run_of(small_net(), progress=True, callbacks=[Broken()]).train()
+
+
+def test_ctrl_c_in_the_last_step_is_not_lost():
+    class Press(Callback):
+        def on_evaluation(self, run):
+            if run.step == run.plan.steps:
+                signal.raise_signal(signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        run_of(small_net(), callbacks=[Press()]).train()

@@ -100,7 +100,9 @@ def test_networks_with_and_without_knots_are_one_population(kind, prune_mix, gen
             net.layers[0].direction.mul_(30.0)
             net.layers[1].length.fill_(0.5)
         net.set_prune_mix(prune_mix)
+    before = torch.random.get_rng_state()
     joined = join_populations([plain, split, plain])
+    assert torch.random.get_rng_state().equal(before)  # nothing is drawn
     x = 5 * torch.randn(7, 6, generator=generator)
     torch.testing.assert_close(joined(x), torch.cat([plain(x), split(x), plain(x)]))
     bounds = [path_norm_penalty(net) for net in (plain, split, plain)]

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import sys
 from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 INTERRUPTED = 130  # the exit code of a command that was stopped from the keyboard
 # A missing module is one of an extra; OSError is a file that cannot be read or written.
@@ -16,6 +20,13 @@ class StoppedError(SystemExit):
     def __init__(self, said: str) -> None:
         super().__init__(INTERRUPTED)
         self.said = said
+
+
+def stopped(out: Path) -> StoppedError:
+    """Return the end of a command that keeps what is finished."""
+    return StoppedError(
+        f"Stopped. What is finished is in {out}; the same command goes on from there."
+    )
 
 
 def main() -> None:

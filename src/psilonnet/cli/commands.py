@@ -112,7 +112,7 @@ def predict(
     elif proba:
         raise ValueError("Only a classifier has probabilities. This model is a regressor.")
     else:
-        write_table(pl.DataFrame({"prediction": estimator.predict(table)}), out)
+        write_table(pl.DataFrame(columns_of("prediction", estimator.predict(table))), out)
 
 
 @app.command()
@@ -154,14 +154,15 @@ def certify(
     estimator = psilonnet.load(model)
     table = known_columns(estimator, read_table(data), data)
     moves = parse_deltas(delta or [])
-    columns: dict[str, Any] = {"prediction": estimator.predict(table)}
+    columns = columns_of("prediction", estimator.predict(table))
     if isinstance(estimator, psilonnet.PSiLONClassifier):
         name = "stays" if moves else "radius"
         columns[name] = estimator.certify(table, delta=moves or None, method=method.value)
     elif isinstance(estimator, psilonnet.PSiLONRegressor):
         if not moves:
             raise ValueError("A regressor needs at least one --delta column=amount.")
-        columns["low"], columns["high"] = estimator.interval(table, moves, method=method.value)
+        low, high = estimator.interval(table, moves, method=method.value)
+        columns |= columns_of("low", low) | columns_of("high", high)
     write_table(pl.DataFrame(columns), out)
 
 
@@ -195,9 +196,18 @@ def report(
     print(f"Written to {out}.")
 
 
+def columns_of(name: str, values: Any) -> dict[str, Any]:
+    """Return predictions as a column, or as one for each target."""
+    if values.ndim == 1:
+        return {name: values}
+    return {f"{name} {k}": column for k, column in enumerate(values.T)}
+
+
 def with_target(table: pl.DataFrame, target: str) -> pl.DataFrame:
     """Return the rows that have a target, and say how many have none."""
-    rows = table.filter(pl.col(target).is_not_null())
+    given = table[target]
+    known = given.fill_nan(None) if given.dtype.is_float() else given
+    rows = table.filter(known.is_not_null())
     if len(rows) < len(table):
         print(f"{len(table) - len(rows)} rows without {target!r} are left out.", file=sys.stderr)
     return rows

@@ -11,7 +11,7 @@ import polars as pl
 import typer
 
 import psilonnet
-from psilonnet.cli import StoppedError
+from psilonnet.cli import stopped
 from psilonnet.cli.commands import (
     Data,
     Drop,
@@ -64,9 +64,7 @@ def fit_many(
             table.drop(drop or []), by=by, target=target, estimator=model, out=out, cluster=cluster
         )
     except KeyboardInterrupt:
-        raise StoppedError(
-            f"Stopped. What is finished is in {out}; the same command goes on from there."
-        ) from None
+        raise stopped(out) from None
     except scale.CellsFailedError as failed:
         raise OSError(str(failed.failures[0][1])) from None
     report(pl.read_parquet(index), index)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from enum import Enum
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from psilonnet.cli import stopped
 
 
 class Runtime(str, Enum):
@@ -52,8 +53,10 @@ def score(
             runtime=runtime.value,
             block_rows=block_rows,
         )
-    except (OSError, ModuleNotFoundError, scale.ScoringFailedError) as error:
-        sys.exit(f"Error: {error}")
+    except KeyboardInterrupt:
+        raise stopped(out) from None
+    except scale.ScoringFailedError as error:
+        raise ValueError(str(error)) from None
     print(
         f"{done.rows:,} rows in {len(done.paths)} files in {out}; {done.new_rows:,} of them are "
         "new."

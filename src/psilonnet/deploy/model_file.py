@@ -12,6 +12,8 @@ import torch
 from safetensors import safe_open
 from safetensors.torch import save_file
 
+from psilonnet._files import written
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -31,12 +33,8 @@ def write_model_file(
     path = Path(path)
     plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     text = json.dumps({**manifest, "format": FORMAT})
-    aside = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
+    with written(path) as aside:
         save_file(plain, aside, metadata={"psilonnet": text, "sha256": _digest(text, plain)})
-        aside.replace(path)
-    finally:
-        aside.unlink(missing_ok=True)
 
 
 def read_model_file(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Tensor]]:

@@ -27,6 +27,8 @@ BEND = 3.0  # deviations; from about here on numbers are clipped, or grow like a
 FAR = 1e15  # no number is farther from the center than this many scales
 FARTHEST = 1e12  # scales; a model that depends on nothing is certified this far
 UNIT = 2.0**-53
+DAYS = ("time", "duration")  # kinds of columns whose unit is a day
+SPANS = (datetime.timedelta, np.timedelta64)
 BLOCK = 1024  # rows that are computed at a time
 
 
@@ -110,9 +112,9 @@ class Predictor:
             slack = 2 * size * self._rounding(x, rough)[:, None]
             radius = np.nan_to_num((margins - slack) / per_scale).min(axis=1).clip(0.0, FARTHEST)
         radius = radius * (1 - 1e-12)
-        return np.asarray(
-            np.maximum(radius - 16 * UNIT * (np.abs(x).max(axis=1) + 1 + radius), 0.0)
-        )
+        blur = self._encoder.blur.max(initial=0.0)
+        size = np.abs(x).max(axis=1) + 1
+        return np.asarray(np.maximum(radius - 16 * UNIT * (size + radius) - blur, 0.0))
 
     def interval(self, table: Any, delta: Any) -> tuple[Array, Array]:
         """Return a range that contains every prediction when numbers move by at most delta.
@@ -190,6 +192,9 @@ class _Encoder:
         self.scaled = np.array(used, dtype=int)  # columns of numbers that vary
         self.center = np.array([codes[k]["center"] for k in used])
         self.scale = np.array([codes[k]["scale"] for k in used])
+        # How far reading a cell can move it: large numbers are rounded, times cut to milliseconds.
+        cut = np.array([1 / DAY if kinds[k] in DAYS else 0.0 for k in used])
+        self.blur = (8 * UNIT * np.abs(self.center) + cut) / self.scale
         self.scaling = codes[used[0]]["scaling"] if used else "standard"  # one for all
         self.marked = [k for k, code in enumerate(codes) if self._marks_missing(code)]
         self.plain = len(used) == len(codes) and not self.marked  # all numbers, none ever missing
@@ -204,7 +209,7 @@ class _Encoder:
             if self.plain:
                 return self._numbers(_finite(table.astype(float)))
         columns = self._columns(table)
-        readers = {"category": _words, "time": _days, "number": _floats}
+        readers = {"category": _words, "time": _days, "duration": _spans, "number": _floats}
         read = [readers[k](n, c) for n, k, c in zip(self.names, self.kinds, columns, strict=True)]
         out = np.zeros((len(read[0]), self.first[-1]))
         if len(self.scaled):
@@ -252,8 +257,8 @@ class _Encoder:
         at = self.first[self.scaled]
         move = amounts * (1 / self.scale)
         radius = self.movable(x)
-        radius[:, at] *= move * (1 + 8 * UNIT) + 8 * UNIT * (np.abs(x[:, at]) + move + 1)
-        radius[:, at] *= amounts > 0
+        rounding = 8 * UNIT * (np.abs(x[:, at]) + 2 * move + 1) + self.blur
+        radius[:, at] *= (move + rounding) * (amounts > 0)
         return radius
 
     def _check_count(self, count: int) -> None:
@@ -267,8 +272,9 @@ class _Encoder:
         """Return the columns of a table in the order of the model."""
         if isinstance(table, (list, tuple)) and table and isinstance(table[0], dict):
             table = {n: [row.get(n) for row in table] for n in {n for row in table for n in row}}
-        have = table if isinstance(table, dict) else getattr(table, "column_names", None)
-        have = getattr(table, "columns", None) if have is None else have
+        # Of the type: a frame has its columns as attributes, whatever they are called.
+        named = next((a for a in ("column_names", "columns") if hasattr(type(table), a)), None)
+        have = table if isinstance(table, dict) else getattr(table, named) if named else None
         if have is None:
             cells = np.array(table, dtype=object) if isinstance(table, (list, tuple)) else table
             if cells.ndim != 2:
@@ -374,8 +380,6 @@ def _floats(name: str, cells: Any) -> Array:
     values = np.asarray(cells)
     if values.dtype.kind in "fiu":
         return values.astype(float)
-    if values.dtype.kind == "m":
-        return _in_days(values.astype("timedelta64[ms]"))
     return np.array([_as_float(name, cell) for cell in values.tolist()], dtype=float)
 
 
@@ -384,8 +388,6 @@ def _as_float(name: str, cell: Any) -> float:
         return math.nan
     if isinstance(cell, numbers.Real) and not isinstance(cell, (bool, np.bool_)):
         return float(cell)
-    if isinstance(cell, datetime.timedelta):
-        return cell / datetime.timedelta(days=1)
     raise ValueError(f"Column {name!r} must hold numbers, as in training. Got {cell!r}.")
 
 
@@ -396,6 +398,20 @@ def _days(name: str, cells: Any) -> Array:
         moments = [None if _is_missing(c) else _naive(name, c) for c in values.tolist()]
         values = np.array(moments, dtype="datetime64[ms]")
     return _in_days(values.astype("datetime64[ms]"))
+
+
+def _spans(name: str, cells: Any) -> Array:
+    """Return durations as days."""
+    values = np.asarray(cells)
+    if values.dtype.kind != "m":
+        spans = [None if _is_missing(cell) else cell for cell in values.tolist()]
+        strange = [c for c in spans if not (c is None or isinstance(c, SPANS))]
+        if strange:
+            raise ValueError(
+                f"Column {name!r} must hold durations, as in training. Got {strange[0]!r}."
+            )
+        values = np.array(spans, dtype="timedelta64[ms]")
+    return _in_days(values.astype("timedelta64[ms]"))
 
 
 def _naive(name: str, cell: Any) -> Any:
@@ -423,8 +439,8 @@ def _word(cell: Any) -> str:
 
 
 def _amount(delta: Any) -> float:
-    if isinstance(delta, (datetime.timedelta, np.timedelta64)):
-        delta = abs(np.timedelta64(delta) / np.timedelta64(1, "D"))
+    if isinstance(delta, SPANS):
+        delta = float(np.timedelta64(delta) / np.timedelta64(1, "D"))
     if isinstance(delta, numbers.Real) and float(delta) >= 0 and math.isfinite(delta):
         return float(delta)
     raise ValueError(f"A 'delta' must be a number of at least 0, or a timedelta. Got {delta!r}.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import multiprocessing
 import sys
 from dataclasses import replace
@@ -23,18 +24,20 @@ from psilonnet.estimators.reading import as_table, check_weights, codes_of
 from psilonnet.estimators.shipping import Shipping
 from psilonnet.estimators.splits import make_splits
 from psilonnet.tables import canonical_rows, fit_encoder, read_columns
-from psilonnet.training import STRENGTHS, Plan
+from psilonnet.training import STRENGTHS, Plan, members_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from psilonnet.estimators.choosing import Choice
     from psilonnet.estimators.jobs import Fitting
+    from psilonnet.estimators.splits import Split
     from psilonnet.estimators.targets import ClassTarget, NumberTarget
     from psilonnet.tables import Column
 
 Array = np.ndarray[Any, Any]
 FALLBACK_STRENGTH = 5e-3  # for tables too small to choose on
+PART = 2**24  # numbers; of the encoded columns and pairs of outputs of rows certified at a time
 
 
 class BasePSiLON(Shipping, BaseEstimator):  # type: ignore[misc]
@@ -59,9 +62,9 @@ class BasePSiLON(Shipping, BaseEstimator):  # type: ignore[misc]
         """Return the target of validation rows as numbers of shape (rows, targets)."""
         raise NotImplementedError
 
-    def _row_factors(self, y: Array, weight: Array) -> Array:
-        """Return by how much the weights of rows are multiplied."""
-        return np.ones(len(weight))
+    def _row_factors(self, y: Array) -> Array:
+        """Return by how much the weights of rows in the loss are multiplied."""
+        return np.ones(len(y))
 
     def _needs_held_out(self) -> bool:
         """Whether held-out rows are used even if there is no strength to choose."""
@@ -134,14 +137,12 @@ class BasePSiLON(Shipping, BaseEstimator):  # type: ignore[misc]
             )
         y = y[rows.position]
         self.target_ = self._make_target(y, rows.weight)
-        problem = self._problem(columns, y, rows.weight, self._row_factors(y, rows.weight))
+        problem = self._problem(columns, y, rows.weight)
         units = codes_of(labels[0][rows.position]) if labels else None
         yield from self._train(problem, units, validation_data)
 
-    def _problem(
-        self, columns: Sequence[Column], y: Array, counts: Array, factors: Array
-    ) -> Problem:
-        weight = counts * factors
+    def _problem(self, columns: Sequence[Column], y: Array, counts: Array) -> Problem:
+        weight = counts * self._row_factors(y)
         return Problem(
             x=torch.tensor(self.encoder_.encode(columns), dtype=torch.float32),
             y=torch.tensor(self.target_.encode(y), dtype=torch.float32),
@@ -154,44 +155,51 @@ class BasePSiLON(Shipping, BaseEstimator):  # type: ignore[misc]
     def _train(self, problem: Problem, groups: Array | None, validation_data: Any) -> Fitting:
         """Choose the strength, then train on all rows."""
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        y = problem.y.numpy()
-        designs = [self._design(int(k), seed, len(y)) for k in np.atleast_1d(self.knots)]
-        strata = y[:, 0].astype(np.int64) if self._stratified else np.zeros(len(y), dtype=np.int64)
-        given = None
-        if validation_data is not None:
-            given = self._append_validation(problem, validation_data)
-            splits: Any = [(np.arange(len(y)), np.arange(len(y), len(given.y)))]
-        else:
-            splits = make_splits(strata, groups, self.validation, seed)
+        designs = [self._design(int(k), seed, len(problem.y)) for k in np.atleast_1d(self.knots)]
         strengths = self._strengths()
+        whole, splits = self._held_out_rows(problem, groups, validation_data, seed)
+        asked = len(strengths) * len(designs) > 1 or whole.given > 0
         choice = None
-        tried = len(strengths) * len(designs)
-        if splits is not None and (tried > 1 or given or self.prune or self._needs_held_out()):
-            choice = yield from choose(given or problem, splits, strengths, designs, self.selection)
-        whole = given or problem
-        self.path_ = None if choice is None else choice.path
-        self._after_choice(choice, whole.y.numpy(), whole.weight.numpy())
-        self.held_out_score_ = None if choice is None else self._held_out_score(choice, whole)
-        alone = float(strengths[0]) if len(strengths) == 1 else FALLBACK_STRENGTH
+        if splits is not None and (asked or self.prune or self._needs_held_out()):
+            choice = yield from choose(whole, splits, strengths, designs, self.selection)
+        alone = min(strengths, key=lambda s: abs(math.log((s + 1e-12) / FALLBACK_STRENGTH)))
         picks = [Pick(designs[0], alone)] if choice is None else choice.picks
-        self.reg_strength_ = picks[0].strength
-        self.members_ = {
-            "weight": [pick.weight for pick in picks],
-            "reg_strength": [pick.strength for pick in picks],
-            "knots": [float(pick.design.knots) for pick in picks],
-        }
-        if given and self.n_members == 1 and not self.prune and choice is not None:
+        self._note(picks, choice, whole)
+        if choice is not None and whole.given and self.n_members == 1 and not self.prune:
             net, history = choice.net, choice.history
         else:
             norm = PRUNE_NORMS[-1] if self.prune else None
             if self.prune and choice is not None:
-                norm = yield from choose_row_norm(whole, splits[0], choice)
+                norm = yield from choose_row_norm(whole, choice)
             net, history = yield from train_on_all(
                 problem, picks, n_members=self.n_members, prune=norm
             )
         self.net_ = net.cpu()
         self.history_ = history if choice is None else choice.history
         self.n_iter_ = designs[0].plan.steps
+
+    def _held_out_rows(
+        self, problem: Problem, groups: Array | None, validation_data: Any, seed: int
+    ) -> tuple[Problem, list[Split] | None]:
+        """Return the rows to choose on and how they are split; None if there are too few."""
+        rows = len(problem.y)
+        if validation_data is not None:
+            whole = self._append_validation(problem, validation_data)
+            return whole, [(np.arange(rows), np.arange(rows, len(whole.y)))]
+        labels = problem.y[:, 0].numpy() if self._stratified else np.zeros(rows)
+        return problem, make_splits(labels.astype(np.int64), groups, self.validation, seed)
+
+    def _note(self, picks: Sequence[Pick], choice: Choice | None, whole: Problem) -> None:
+        """Keep what the held-out rows said."""
+        self.path_ = None if choice is None else choice.path
+        self._after_choice(choice, whole.y.numpy(), whole.weight.numpy())
+        self.held_out_score_ = None if choice is None else self._held_out_score(choice, whole)
+        self.reg_strength_ = picks[0].strength
+        self.members_ = {
+            "weight": [pick.weight for pick in picks],
+            "reg_strength": [pick.strength for pick in picks],
+            "knots": [float(pick.design.knots) for pick in picks],
+        }
 
     def _held_out_score(self, choice: Choice, problem: Problem) -> float | None:
         held = choice.held_out
@@ -214,7 +222,7 @@ class BasePSiLON(Shipping, BaseEstimator):  # type: ignore[misc]
         columns = self._read(validation_data[0], reset=False)
         y = self._check_target(validation_data[1])
         check_consistent_length(columns[0].values, y)
-        held = self._problem(columns, y, np.ones(len(y)), np.ones(len(y)))
+        held = self._problem(columns, y, np.ones(len(y)))
         return replace(
             problem,
             x=torch.cat([problem.x, held.x]),
@@ -265,9 +273,13 @@ class BasePSiLON(Shipping, BaseEstimator):  # type: ignore[misc]
         self.encoder_.warn_far_outside(columns)
         return np.asarray(self.target_.decode(forward(self.net_, x)))
 
-    def _certifier(self, X: Any, method: str) -> Certifier:
+    def _certifiers(self, X: Any, method: str) -> Iterator[Certifier]:
+        """Yield the proofs about parts of a table that fit into memory."""
         check_is_fitted(self)
-        return Certifier(self, self.encoder_.encode(self._read(X, reset=False)), method)
+        encoded = self.encoder_.encode(self._read(X, reset=False))
+        rows = max(1, PART // (encoded.shape[1] + self.target_.outputs**2))
+        for first in range(0, len(encoded), rows):
+            yield Certifier(self, encoded[first : first + rows], method)
 
     # What a fitted model says.
 
@@ -305,7 +317,7 @@ class BasePSiLON(Shipping, BaseEstimator):  # type: ignore[misc]
 
     def summary(self) -> str:
         """Return what the model promises, in words."""
-        networks = len(self.members_["weight"]) * self.n_members
+        networks = members_of(self.net_)
         average = f"average of {networks} networks, " if networks > 1 else ""
         strengths = ", ".join(f"{s:g}" for s in sorted(set(self.members_["reg_strength"])))
         lines = [

@@ -9,10 +9,13 @@ import numpy as np
 import torch
 
 from psilonnet.certify import input_moves
-from psilonnet.nn import plain_net
+from psilonnet.certify.rounding import inflated
+from psilonnet.nn import made_once, plain_net
 from psilonnet.tables import CategoryCode
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from psilonnet.nn import Network
     from psilonnet.tables import TableEncoder
 
@@ -47,7 +50,8 @@ class ColumnBounds:
             f"{what_moves} by at most {self.per_deviation[is_number].sum():.4g}.",
             "The columns that can move it most:",
         ]
-        units = {"category": "a change of level", "time": "one day", "number": "one unit"}
+        days = {"time": "one day", "duration": "one day"}
+        units = {"category": "a change of level", "number": "one unit", **days}
         for k in np.argsort(-self.per_deviation)[:5]:
             line = f"  {encoder.names[k]}: at most {self.per_unit[k]:.4g} for "
             line += units[encoder.kinds[k]]
@@ -57,10 +61,20 @@ class ColumnBounds:
         return lines
 
 
+@made_once
+def _moves(net: Network) -> Tensor:
+    """Return how far each output can move with each encoded column."""
+    plain = plain_net(net)
+    outputs = plain.layers[-1].weight.shape[1]
+    return input_moves(plain, torch.eye(outputs, dtype=torch.float64))
+
+
 def column_bounds(net: Network, encoder: TableEncoder, scale: Floats) -> ColumnBounds:
     """Return the bounds of a model whose outputs are those of the net times a scale."""
-    outputs = torch.diag(torch.as_tensor(scale, dtype=torch.float64))
-    per_input = input_moves(plain_net(net), outputs).sum(dim=0).numpy()  # (encoded columns,)
+    moves = _moves(net)
+    sizes = inflated(torch.as_tensor(scale) @ moves, len(moves))
+    # What is computed from them below takes fewer operations than there are columns, and a few.
+    per_input = inflated(sizes, 8 + moves.shape[1]).numpy()  # (encoded columns,)
     per_unit = np.zeros(len(encoder.codes))
     per_deviation = np.zeros(len(encoder.codes))
     for k, code in enumerate(encoder.codes):

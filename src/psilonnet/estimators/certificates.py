@@ -11,7 +11,7 @@ from torch import Tensor
 
 from psilonnet.certify import first_masses, forward_error, input_moves, local_moves
 from psilonnet.certify.rounding import UNIT, inflated
-from psilonnet.estimators.deltas import jump_columns, moves_of
+from psilonnet.estimators.deltas import blur_of, jump_columns, moves_of
 from psilonnet.nn import plain_net
 
 if TYPE_CHECKING:
@@ -133,17 +133,23 @@ def certified_radius(certifier: Certifier, margins: Tensor, asked: Combinations)
     """
     unit = certifier.unit_box()
     per_scale = certifier.far_moves(unit, asked)
-    rough = (margins / per_scale).amin(dim=-1).clamp(min=0.0, max=FARTHEST)
+    rough = _least_quotient(margins, per_scale)
     slack = certifier.slack(unit * rough.unsqueeze(-1), asked)
-    radius = ((margins - slack) / per_scale).amin(dim=-1)
-    radius = radius.clamp(min=0.0, max=FARTHEST) * (1 - 1e-12)
+    radius = _least_quotient(margins - slack, per_scale) * (1 - 1e-12)
     if certifier.method == "local":
-        radius = _searched(certifier, radius, margins, asked)
+        radius = _searched(certifier, radius, margins, asked).clamp(max=FARTHEST)
     # What the rounding of the encoding takes away.
     size = certifier.x.abs().amax(dim=-1) + 1
-    safe = (radius - 16 * UNIT * (size + radius)).clamp(min=0.0)
+    blur = float(blur_of(certifier.encoder).max())
+    safe = (radius - 16 * UNIT * (size + radius) - blur).clamp(min=0.0)
     found: Array = safe.numpy()
     return found
+
+
+def _least_quotient(margins: Tensor, per_scale: Tensor) -> Tensor:
+    """Return the least quotient of each row; it is undefined, and 0, where nothing is left."""
+    quotient = (margins / per_scale).nan_to_num(nan=0.0, posinf=FARTHEST)
+    return quotient.amin(dim=-1).clamp(min=0.0, max=FARTHEST)
 
 
 def _searched(certifier: Certifier, radius: Tensor, margins: Tensor, asked: Combinations) -> Tensor:

@@ -12,6 +12,7 @@ from psilonnet.estimators.fitting import Pick, averaged, forward, history_of, ro
 from psilonnet.training import (
     NARROWING,
     Callback,
+    DivergedError,
     Narrowing,
     get_loss,
     repeat_member,
@@ -93,8 +94,10 @@ class Choice:
         The average of the outputs of networks that were not trained on these rows.
     net : Network
         The average of the networks that were picked, as trained on the splits.
+    first : Split
+        The first of the splits.
     loss : float
-        Of the heaviest, on the rows held out first.
+        Of the heaviest, on the rows held out in the first split.
     """
 
     picks: list[Pick]
@@ -103,6 +106,7 @@ class Choice:
     held_out: Array
     outputs: Array
     net: Network
+    first: Split
     loss: float
 
 
@@ -125,7 +129,7 @@ def choose(
     order = sorted(np.flatnonzero(weights), key=lambda k: -weights[k])
     picked = [candidates[k] for k in order]
     shares = [float(weights[k]) for k in order]
-    first = splits[0][1]
+    rows = splits[0][1]
     return Choice(
         picks=[Pick(c.design, c.strength, w) for c, w in zip(picked, shares, strict=True)],
         path={name: [v for path in paths for v in path[name]] for name in paths[0]},
@@ -133,7 +137,8 @@ def choose(
         held_out=held,
         outputs=np.tensordot(shares, np.stack([c.outputs for c in picked]), axes=1),
         net=averaged([c.nets for c in picked], [w for w in shares for _ in splits]),
-        loss=HeldOut(problem, first).mean(picked[0].outputs[: len(first)]),
+        first=splits[0],
+        loss=HeldOut(problem, rows).mean(picked[0].outputs[: len(rows)]),
     )
 
 
@@ -157,7 +162,13 @@ def _try_strengths(
 
     losses = run.history.last("valid_loss").reshape(-1, n).mean(dim=1)
     # A strength counts only if none of its folds was lost.
-    whole = [k for k in range(len(strengths)) if {k * n + f for f in range(n)} <= {*run.members}]
+    whole = [
+        k
+        for k in range(len(strengths))
+        if {k * n + f for f in range(n)} <= {*run.members} and bool(losses[k].isfinite())
+    ]
+    if not whole:
+        raise DivergedError(run.history.diverged)
     candidates = []
     for k in whole:
         nets, outputs = _of_strength(run, problem, splits, k)
@@ -222,41 +233,23 @@ class HeldOut:
         return float(self.losses(outputs).mean())
 
 
-def one_of(candidates: Sequence[Candidate], k: int) -> Array:
+def all_on(candidates: Sequence[Candidate], k: int) -> Array:
     """Return all weight on one."""
     return np.asarray(np.arange(len(candidates)) == k, dtype=float)
 
 
-def choose_row_norm(problem: Problem, split: Split, choice: Choice) -> Generator[Job, Run, float]:
-    """Prune the heaviest pick from several norms of its rows; return the sparsest that holds.
-
-    It holds if its loss on the held-out rows is at most 1 % above that without pruning.
-    """
-    train, held = split
-    design, strength = choice.picks[0].design, choice.picks[0].strength
-    net = repeat_member(design.make_nets(problem, [0])[0], len(PRUNE_NORMS))
-    strengths = [strength] * len(PRUNE_NORMS)
-    run = yield design.job(net, problem, problem.rows(train), None, strengths, prune=PRUNE_NORMS)
-    held_out, x = HeldOut(problem, held), problem.x[torch.as_tensor(held)]
-    for place, member in enumerate(run.members):
-        pruned = take_members(run.net, torch.tensor([place])).cpu()
-        if held_out.mean(forward(pruned, x)) <= (1 + PRUNE_LOSS) * choice.loss:
-            return PRUNE_NORMS[member]
-    return PRUNE_NORMS[-1]
-
-
 def best_weights(candidates: Sequence[Candidate], held_out: HeldOut) -> Array:
     """Return all weight on the candidate with the least loss."""
-    return one_of(candidates, int(np.argmin([c.loss for c in candidates])))
+    return all_on(candidates, int(np.argmin([c.loss for c in candidates])))
 
 
 def cautious_weights(candidates: Sequence[Candidate], held_out: HeldOut) -> Array:
     """Return all weight on the strongest candidate within a standard error of the best."""
     best = candidates[int(best_weights(candidates, held_out).argmax())]
     losses = held_out.losses(best.outputs)
-    limit = best.loss + float(losses.std()) / len(losses) ** 0.5
+    limit = best.loss + float(losses.std(correction=min(1, len(losses) - 1))) / len(losses) ** 0.5
     ranks = [(c.strength, -c.loss) if c.loss <= limit else (-1.0, 0.0) for c in candidates]
-    return one_of(candidates, max(range(len(ranks)), key=ranks.__getitem__))
+    return all_on(candidates, max(range(len(ranks)), key=ranks.__getitem__))
 
 
 def average_weights(candidates: Sequence[Candidate], held_out: HeldOut) -> Array:
@@ -278,7 +271,7 @@ def greedy_weights(outputs: Array, losses_of: Callable[[Array], Array]) -> Array
         Maps averages, of the shape of outputs, to their losses.
     """
     total, counts = np.zeros_like(outputs[0]), np.zeros(len(outputs))
-    least, best = np.inf, counts
+    least, best = np.inf, np.zeros(len(outputs))
     for number in range(1, ROUNDS + 1):
         losses = losses_of((total + outputs) / number)
         pick = int(losses.argmin())
@@ -294,3 +287,21 @@ WAYS = {
     "best": best_weights,
     "one_standard_error": cautious_weights,
 }
+
+
+def choose_row_norm(problem: Problem, choice: Choice) -> Generator[Job, Run, float]:
+    """Prune the heaviest pick from several norms of its rows; return the sparsest that holds.
+
+    It holds if its loss on the held-out rows is at most 1 % above that without pruning.
+    """
+    train, held = choice.first
+    design, strength = choice.picks[0].design, choice.picks[0].strength
+    net = repeat_member(design.make_nets(problem, [0])[0], len(PRUNE_NORMS))
+    strengths = [strength] * len(PRUNE_NORMS)
+    run = yield design.job(net, problem, problem.rows(train), None, strengths, prune=PRUNE_NORMS)
+    held_out, x = HeldOut(problem, held), problem.x[torch.as_tensor(held)]
+    for place, member in enumerate(run.members):
+        pruned = take_members(run.net, torch.tensor([place])).cpu()
+        if held_out.mean(forward(pruned, x)) <= (1 + PRUNE_LOSS) * choice.loss:
+            return PRUNE_NORMS[member]
+    return PRUNE_NORMS[-1]

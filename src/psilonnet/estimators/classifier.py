@@ -12,9 +12,11 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from psilonnet.estimators.base import BasePSiLON
 from psilonnet.estimators.certificates import certified_radius, class_margins
+from psilonnet.estimators.parameters import is_real
 from psilonnet.estimators.targets import ClassTarget, fit_temperature
 
 if TYPE_CHECKING:
+    from psilonnet.estimators.certificates import Certifier
     from psilonnet.estimators.choosing import Choice
 
 Array = np.ndarray[Any, Any]
@@ -161,6 +163,7 @@ class PSiLONClassifier(ClassifierMixin, BasePSiLON):  # type: ignore[misc]
         return np.asarray(np.searchsorted(self.classes_, y).reshape(-1, 1), dtype=float)
 
     def _make_target(self, y: Array, weight: Array) -> ClassTarget:
+        self._factors = self._class_factors(y[:, 0].astype(int), weight)
         return ClassTarget(self.classes_)
 
     def _check_target(self, y: Any) -> Array:
@@ -174,22 +177,30 @@ class PSiLONClassifier(ClassifierMixin, BasePSiLON):  # type: ignore[misc]
         numbers: Array = np.searchsorted(self.classes_, y).reshape(-1, 1).astype(float)
         return numbers
 
-    def _row_factors(self, y: Array, weight: Array) -> Array:
-        """Return the weight of each row's class."""
-        numbers = y[:, 0].astype(int)
+    def _class_factors(self, numbers: Array, weight: Array) -> Array:
+        """Return the weight of each class."""
+        labels = self.classes_.tolist()
         if self.class_weight is None:
-            return np.ones(len(numbers))
+            return np.ones(len(labels))
         if isinstance(self.class_weight, str):  # balanced
             mass = np.bincount(numbers, weights=weight)
-            factors = weight.sum() / (len(mass) * mass)
-        else:
-            factors = np.array([self.class_weight.get(c, 1.0) for c in self.classes_.tolist()])
-        if not (np.isfinite(factors).all() and (factors >= 0).all() and (factors > 0).sum() > 1):
+            return np.asarray(weight.sum() / (len(mass) * mass))
+        given = [self.class_weight.get(label, 1.0) for label in labels]
+        if not all(is_real(w) and w >= 0 for w in given) or sum(w > 0 for w in given) < 2:
             raise ValueError(
-                "The 'class_weight' must be at least 0 for each class, and above 0 for two of "
-                f"them. Got {self.class_weight!r} instead."
+                "The 'class_weight' must be a number of at least 0 for each class, and above 0 for "
+                f"two of them. Got {self.class_weight!r} instead."
             )
-        return np.asarray(factors[numbers], dtype=float)
+        unknown = [key for key in self.class_weight if key not in labels]
+        if unknown and not set(labels) <= set(self.class_weight):
+            raise ValueError(
+                f"The keys of 'class_weight' must be classes. These are not: {unknown}. The "
+                f"classes are {labels}."
+            )
+        return np.array(given, dtype=float)
+
+    def _row_factors(self, y: Array) -> Array:
+        return np.asarray(self._factors[y[:, 0].astype(int)])
 
     def _needs_held_out(self) -> bool:
         return self.calibrate
@@ -231,8 +242,9 @@ class PSiLONClassifier(ClassifierMixin, BasePSiLON):  # type: ignore[misc]
         X : table
         delta : float, array-like, or dict from column name to amount, optional
             By how much columns may move: a number in deviations of every column of numbers
-            (quartile ranges over 1.349 if scaling="robust"), an array or dict in the columns' own
-            units (days or a timedelta for times). "any" lets a category take any level. Columns left out stay as they are.
+            (quartile ranges over 1.349 if scaling="robust"); an array, dict or Series in the
+            columns' own units (days or a timedelta for times). "any" lets a category take any
+            level. Columns left out stay as they are.
         method : {"global", "local"}
             "local" looks at the neighbourhood of each row: tighter, and slower.
 
@@ -242,7 +254,10 @@ class PSiLONClassifier(ClassifierMixin, BasePSiLON):  # type: ignore[misc]
             Without delta: the radius, in deviations of each column, within which all numbers
             together may move and the class stays. With delta: True where the class provably stays.
         """
-        certifier = self._certifier(X, method)
+        parts = [self._certify(part, delta) for part in self._certifiers(X, method)]
+        return np.concatenate(parts)
+
+    def _certify(self, certifier: Certifier, delta: Any) -> Array:
         margins, asked = class_margins(certifier.outputs)
         if delta is None:
             return certified_radius(certifier, margins, asked)

@@ -10,7 +10,7 @@ import numpy as np
 
 from psilonnet.certify.rounding import UNIT
 from psilonnet.estimators.parameters import is_real
-from psilonnet.tables import CategoryCode, NumberCode
+from psilonnet.tables import DAY, CategoryCode, NumberCode
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, Any]
 ANY = "any"
+DAYS = ("time", "duration")  # kinds of columns whose unit is a day
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,7 @@ def moves_of(delta: Any, encoder: TableEncoder, encoded: Array) -> Moves:
     """
     amounts = _amounts(delta, encoder)
     radius = np.zeros_like(encoded)
+    blur = blur_of(encoder)
     jumps = []
     for k, (code, amount) in enumerate(zip(encoder.codes, amounts, strict=True)):
         own = np.flatnonzero(encoder.sources == k)
@@ -60,17 +62,36 @@ def moves_of(delta: Any, encoder: TableEncoder, encoded: Array) -> Moves:
             z = encoded[:, own[0]]
             move = amount * code.slope
             # The rounding of (x - center) / scale, before and after the move.
-            move = move * (1 + 8 * UNIT) + 8 * UNIT * (np.abs(z) + move + 1)
+            move = move + 8 * UNIT * (np.abs(z) + 2 * move + 1) + blur[own[0]]
             missing = encoded[:, own[1]] > 0 if len(own) > 1 else np.zeros(len(z), dtype=bool)
             radius[:, own[0]] = np.where(missing, 0.0, move)
     return Moves(radius, jumps)
 
 
+def blur_of(encoder: TableEncoder) -> Array:
+    """Return how far reading a cell, before and after a move, can move each encoded column.
+
+    Large numbers are rounded, and times cut to milliseconds.
+    """
+    blur = np.zeros(encoder.width)
+    for k, (code, kind) in enumerate(zip(encoder.codes, encoder.kinds, strict=True)):
+        if isinstance(code, NumberCode) and code.scale > 0:
+            cut = 1 / DAY if kind in DAYS else 0.0
+            first = np.flatnonzero(encoder.sources == k)[0]
+            blur[first] = (8 * UNIT * abs(code.center) + cut) * code.slope
+    return blur
+
+
 def _amounts(delta: Any, encoder: TableEncoder) -> list[Any]:
     """Return an amount in its own unit, or "any", for each column."""
     n = len(encoder.names)
-    if isinstance(delta, dict):
-        return _from_dict(delta, encoder)
+    if hasattr(delta, "keys"):  # a dict, or a pandas Series
+        return _from_names(delta, encoder)
+    if isinstance(delta, str):
+        raise ValueError(
+            f"A 'delta' in words is for one column: give a dict such as {{'city': 'any'}}. Got "
+            f"{delta!r}."
+        )
     if np.ndim(delta) == 0:
         amount = _checked("delta", delta, "number")
         scales = [c.scale if isinstance(c, NumberCode) else 0.0 for c in encoder.codes]
@@ -86,8 +107,8 @@ def _amounts(delta: Any, encoder: TableEncoder) -> list[Any]:
     ]
 
 
-def _from_dict(delta: Mapping[Any, Any], encoder: TableEncoder) -> list[Any]:
-    unknown = [name for name in delta if str(name) not in encoder.names]
+def _from_names(delta: Mapping[Any, Any], encoder: TableEncoder) -> list[Any]:
+    unknown = [name for name in delta.keys() if str(name) not in encoder.names]  # noqa: SIM118
     if unknown:
         raise ValueError(
             f"The names in 'delta' must be columns of the table. These are not: {unknown}. The "
@@ -100,16 +121,18 @@ def _from_dict(delta: Mapping[Any, Any], encoder: TableEncoder) -> list[Any]:
     ]
 
 
-def _checked(name: str, amount: Any, kind: str) -> Any:
-    if isinstance(amount, str) and amount == ANY:
-        return amount
-    if isinstance(amount, (datetime.timedelta, np.timedelta64)) and kind == "time":
-        return abs(np.timedelta64(amount) / np.timedelta64(1, "D"))
+def _checked(name: str, given: Any, kind: str) -> Any:
+    if isinstance(given, str) and given == ANY:
+        return given
+    amount = given
+    if isinstance(amount, (datetime.timedelta, np.timedelta64)):
+        amount = np.timedelta64(amount) / np.timedelta64(1, "D") if kind in DAYS else None
     if is_real(amount) and amount >= 0 and (kind != "category" or amount == 0):
         return float(amount)
     raise ValueError(
         f"The delta of column {name!r} (kind {kind!r}) must be a number of at least 0 for numbers, "
-        f"a number of days or a timedelta for times, 0 or 'any' for categories. Got {amount!r}."
+        "a number of days or a timedelta of at least 0 for times and durations, 0 or 'any' for "
+        f"categories. Got {given!r}."
     )
 
 

@@ -9,8 +9,9 @@ import numpy as np
 import torch
 
 from psilonnet.deploy import compact_nets
+from psilonnet.estimators.architectures import make_network
 from psilonnet.estimators.jobs import Job
-from psilonnet.nn import PSiLONNet, PSiLONResNet, plain_net
+from psilonnet.nn import plain_net
 from psilonnet.tables import weighted_quantile
 from psilonnet.training import (
     Pruning,
@@ -42,7 +43,7 @@ class Problem:
     counts: Tensor  # (rows,), in a score: without the weights of classes
     loss: str
     outputs: int
-    given: int = 0  # rows at the end that are only chosen on, and that knots do not see
+    given: int = 0  # rows at the end that are chosen on only, and that knots do not see
 
     def rows(self, index: np.ndarray[Any, Any] | None = None) -> Rows:
         """Return all rows, or some."""
@@ -86,11 +87,10 @@ class Design:
         sizes = (problem.x.shape[1], problem.outputs)
         edges = knot_edges(problem, self.knots)
         shape: dict[str, Any] = {"width": self.width, "depth": self.depth, "edges": edges}
-        if self.architecture != "resnet":
-            shape["activation"] = "relu" if self.architecture == "mlp" else "crelu"
-        kind = PSiLONResNet if self.architecture == "resnet" else PSiLONNet
         starts = [torch.Generator().manual_seed(self.seed + number) for number in numbers]
-        return [kind(*sizes, **shape, generator=start) for start in starts]
+        return [
+            make_network(self.architecture, *sizes, **shape, generator=start) for start in starts
+        ]
 
     def job(
         self,

@@ -9,11 +9,12 @@ import numpy as np
 import torch
 
 from psilonnet.deploy import ModelFileError, read_model_file
+from psilonnet.estimators.architectures import make_network
 from psilonnet.estimators.classifier import PSiLONClassifier
 from psilonnet.estimators.parameters import check_parameters
 from psilonnet.estimators.regressor import PSiLONRegressor
 from psilonnet.estimators.targets import ClassTarget, NumberTarget
-from psilonnet.nn import KnotLinear, PSiLONNet, PSiLONResNet
+from psilonnet.nn import KnotLinear
 from psilonnet.tables import TableEncoder
 
 if TYPE_CHECKING:
@@ -118,14 +119,9 @@ def _net_from_tensors(tensors: dict[str, Tensor], model: BasePSiLON) -> Network:
 def _shell(
     model: BasePSiLON, n_in: int, width: int, depth: int, members: int, pieces: int
 ) -> Network:
-    outputs = model.target_.outputs
-    if model.architecture == "resnet":
-        net: Network = PSiLONResNet(n_in, outputs, width=width, depth=depth, members=(members,))
-    else:
-        activation: Any = "relu" if model.architecture == "mlp" else "crelu"
-        net = PSiLONNet(
-            n_in, outputs, width=width, depth=depth, members=(members,), activation=activation
-        )
+    sizes = (n_in, model.target_.outputs)
+    shape: dict[str, Any] = {"width": width, "depth": depth, "members": (members,)}
+    net = make_network(model.architecture, *sizes, **shape)
     if pieces > 1:
         edges = torch.zeros(members, pieces - 1, n_in, device="cpu")
         net[0] = KnotLinear(edges, width, members=(members,))

@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
+from psilonnet.estimators.architectures import ARCHITECTURES
+
 
 class Rule(NamedTuple):
     """What a parameter must be, as a test and in words."""
@@ -47,10 +49,9 @@ def _one_or_different(value: Any, holds: Callable[[Any], bool]) -> bool:
     """Whether a rule holds of a number, or of all numbers of a sequence without repeats."""
     if isinstance(value, Real):
         return holds(value)
-    try:
-        values = list(value)
-    except TypeError:
+    if not isinstance(value, (list, tuple, range, np.ndarray)):
         return False
+    values = list(value)
     return len(values) > 0 and all(map(holds, values)) and len(set(values)) == len(values)
 
 
@@ -81,15 +82,15 @@ def _is_device(value: Any) -> bool:
 FLAG = Rule(lambda value: isinstance(value, (bool, np.bool_)), "True or False")
 
 RULES: dict[str, Rule] = {
-    "architecture": one_of("mlp", "crelu", "resnet"),
+    "architecture": one_of(*ARCHITECTURES),
     "width": whole(1),
     "depth": whole(1),
     "knots": Rule(
         _are_knots,
-        "0 for none, at least 2 pieces per column, or a sequence of different such numbers",
+        "0 for none, at least 2 pieces per column, or a list of different such numbers",
     ),
     "reg_strength": Rule(
-        _is_strength, "'auto', a number of at least 0, or a sequence of different such numbers"
+        _is_strength, "'auto', a number of at least 0, or a list of different such numbers"
     ),
     "selection": one_of("average", "best", "one_standard_error"),
     "validation": Rule(

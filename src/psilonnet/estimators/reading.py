@@ -20,7 +20,7 @@ def as_table(X: Any, owner: str) -> Any:
             "Sparse input is not supported, because a bound per column needs dense columns. "
             f"Got a sparse matrix of shape {X.shape}: use X.toarray()."
         )
-    if hasattr(X, "collect"):
+    if hasattr(type(X), "collect"):
         raise TypeError(
             f"The table must be in memory. Got a lazy {type(X).__name__}: call its collect()."
         )
@@ -31,7 +31,8 @@ def as_table(X: Any, owner: str) -> Any:
 
 
 def _check_frame(X: Any) -> None:
-    names = list(getattr(X, "column_names", None) or X.columns)
+    # Of the type: a pandas frame has its columns as attributes, whatever they are called.
+    names = list(X.column_names if hasattr(type(X), "column_names") else X.columns)
     twice = sorted({str(name) for name in names if names.count(name) > 1})
     if twice:
         raise ValueError(

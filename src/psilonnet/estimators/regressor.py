@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import RegressorMixin
@@ -11,6 +11,9 @@ from sklearn.utils import check_array
 from psilonnet.estimators.base import BasePSiLON
 from psilonnet.estimators.certificates import each_output
 from psilonnet.estimators.targets import NumberTarget
+
+if TYPE_CHECKING:
+    from psilonnet.estimators.certificates import Certifier
 
 Array = np.ndarray[Any, Any]
 
@@ -147,7 +150,14 @@ class PSiLONRegressor(RegressorMixin, BasePSiLON):  # type: ignore[misc]
         return NumberTarget.fit(y, weight)
 
     def _check_target(self, y: Any) -> Array:
-        return np.asarray(_check_numbers(y).reshape(-1, self.target_.outputs))
+        y = _check_numbers(y)
+        numbers: Array = y.reshape(len(y), -1)
+        if numbers.shape[1] != self.target_.outputs:
+            raise ValueError(
+                f"The validation rows must have the {self.target_.outputs} targets of the training "
+                f"rows. Got {numbers.shape[1]} instead."
+            )
+        return numbers
 
     def predict(self, X: Any) -> Array:
         """Return the predictions, of the shape that y had in fit."""
@@ -162,8 +172,9 @@ class PSiLONRegressor(RegressorMixin, BasePSiLON):  # type: ignore[misc]
         X : table
         delta : float, array-like, or dict from column name to amount
             By how much columns may move: a number in deviations of every column of numbers
-            (quartile ranges over 1.349 if scaling="robust"), an array or dict in the columns' own
-            units (days or a timedelta for times). "any" lets a category take any level. Columns left out stay as they are.
+            (quartile ranges over 1.349 if scaling="robust"); an array, dict or Series in the
+            columns' own units (days or a timedelta for times). "any" lets a category take any
+            level. Columns left out stay as they are.
         method : {"global", "local"}
             "local" looks at the neighbourhood of each row: tighter, and slower.
 
@@ -171,14 +182,17 @@ class PSiLONRegressor(RegressorMixin, BasePSiLON):  # type: ignore[misc]
         -------
         low, high : ndarray of the shape of the predictions
         """
-        certifier = self._certifier(X, method)
+        parts = [self._interval(part, delta) for part in self._certifiers(X, method)]
+        low, high = (np.concatenate(ends) for ends in zip(*parts, strict=True))
+        return (low[:, 0], high[:, 0]) if self._one_target else (low, high)
+
+    def _interval(self, certifier: Certifier, delta: Any) -> tuple[Array, Array]:
         asked = each_output(len(certifier.x), self.target_.outputs)
         moved = certifier.largest_moves(certifier.moves(delta), asked).numpy()
         middle = self.target_.decode(certifier.outputs.numpy())
         # The last product and sum are rounded, too.
         half = self.target_.scale * moved * (1 + 1e-12) + 1e-15 * np.abs(middle)
-        low, high = middle - half, middle + half
-        return (low[:, 0], high[:, 0]) if self._one_target else (low, high)
+        return middle - half, middle + half
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

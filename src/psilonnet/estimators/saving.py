@@ -8,6 +8,7 @@ import numpy as np
 
 import psilonnet
 from psilonnet.deploy import write_model_file
+from psilonnet.estimators.architectures import architecture_of
 from psilonnet.estimators.targets import ClassTarget, NumberTarget
 
 if TYPE_CHECKING:
@@ -18,10 +19,13 @@ if TYPE_CHECKING:
 
 def save_model(model: BasePSiLON, path: str | os.PathLike[str]) -> None:
     """Write a fitted estimator to a file."""
+    is_classifier = isinstance(model.target_, ClassTarget)
+    # Of the network that was fitted, whatever has been set since.
+    parameters = {**model.get_params(deep=False), "architecture": architecture_of(model.net_)}
     manifest = {
         "psilonnet": psilonnet.__version__,
-        "kind": type(model).__name__,
-        "parameters": {k: plain(v) for k, v in model.get_params(deep=False).items()},
+        "kind": "PSiLONClassifier" if is_classifier else "PSiLONRegressor",
+        "parameters": {k: plain(v) for k, v in parameters.items()},
         "encoder": model.encoder_.to_dict(),
         "named": hasattr(model, "feature_names_in_"),
         "target": target_to_dict(model.target_),
@@ -40,7 +44,7 @@ def target_to_dict(target: ClassTarget | NumberTarget) -> dict[str, Any]:
     """Return a target as plain data."""
     if isinstance(target, ClassTarget):
         dtype = target.classes.dtype
-        words = {"U": "str", "O": "object"}.get(dtype.kind, dtype.str)
+        words = {"U": "str", "O": "object"}.get(dtype.kind, dtype.newbyteorder("<").str)
         labels = [plain(label) for label in target.classes.tolist()]
         return {"classes": labels, "dtype": words, "temperature": target.temperature}
     return {"center": target.center.tolist(), "scale": target.scale.tolist()}
@@ -52,6 +56,6 @@ def plain(value: Any) -> Any:
         value = value.item()
     if isinstance(value, dict):
         return [[plain(k), plain(v)] for k, v in value.items()]
-    if isinstance(value, (list, tuple, np.ndarray)):
+    if isinstance(value, (list, tuple, range, np.ndarray)):
         return [plain(v) for v in value]
     return value if isinstance(value, (bool, str, int, float)) else None  # such as a RandomState

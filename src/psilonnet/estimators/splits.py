@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from psilonnet.estimators.parameters import is_whole
+
 Integers = np.ndarray[Any, np.dtype[np.int64]]
 Split = tuple[Integers, Integers]  # rows to train on, rows held out
 
@@ -29,19 +31,20 @@ def make_splits(
 
     Notes
     -----
-    A table is too small with fewer than 20 distinct rows, with a class in only one row, or with
-    fewer groups than folds.
+    A table is too small with fewer than 20 distinct rows, if a class would be missing from the rows
+    to train on, or with fewer groups than folds.
     """
-    n_parts = validation if isinstance(validation, int) else max(2, round(1 / validation))
+    in_folds = is_whole(validation)
+    n_parts = int(validation) if in_folds else max(2, round(1 / validation))
     units = np.arange(len(strata)) if groups is None else groups
-    if len(strata) < LEAST_ROWS or np.bincount(strata).min() < 2 or len(set(units)) < n_parts:
+    if len(strata) < LEAST_ROWS or len(set(units)) < n_parts:
         return None
     rng = np.random.default_rng([seed, 1])
     if groups is not None:
         part = _deal(np.zeros(units.max() + 1, dtype=np.int64), rng)[units]
     else:
         part = _deal(strata, rng)
-    if isinstance(validation, int):
+    if in_folds:
         fold = (part * n_parts).astype(int).clip(max=n_parts - 1)
         held = [fold == k for k in range(n_parts)]
     else:

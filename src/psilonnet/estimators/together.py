@@ -75,7 +75,9 @@ def _shared(jobs: dict[int, Job]) -> list[list[int]]:
     """Return which jobs run together."""
     kinds: dict[Hashable, list[int]] = {}
     for number, job in jobs.items():
-        whole = job.train.count <= job.plan.batch_size
+        # Rounding to bfloat16 would depend on who else is there.
+        exact = job.plan.matmul_precision == "highest"
+        whole = exact and job.train.count <= job.plan.batch_size
         kinds.setdefault((job.kind, None if whole else number), []).append(number)
     parts = []
     for numbers in kinds.values():

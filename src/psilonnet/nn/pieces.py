@@ -63,15 +63,18 @@ class KnotLinear(NormalizedLinear):
         Networks with and without knots can then be members of one population.
         """
         *members, n_out, _, n_in = layer.direction.shape
-        edges = layer.direction.new_full((*members, pieces - 1, n_in), UNREACHED)
-        equal = cls(edges, n_out, members=tuple(members), normalization=layer.normalization)
-        equal.direction.zero_()
-        equal.direction[..., :1, :] = layer.direction
+        v = layer.direction
+        edges = v.new_full((*members, pieces - 1, n_in), UNREACHED)
+        with torch.device("meta"):  # shapes only: nothing is drawn
+            equal = cls(edges, n_out, members=tuple(members), normalization=layer.normalization)
+        direction = v.new_zeros(*members, n_out, pieces, n_in)
+        direction[..., :1, :] = v
+        equal.direction, equal.edges = nn.Parameter(direction), edges
+        equal.prune_mix = layer.prune_mix.clone()
         for name in ("length", "bias"):
             parameter = getattr(layer, name)
             setattr(equal, name, None if parameter is None else nn.Parameter(parameter.clone()))
-        if float(layer.prune_mix) > 0:
-            equal.set_prune_mix(float(layer.prune_mix))
+        equal._choose_stage()
         return equal
 
     def used_pieces(self) -> Tensor:

@@ -123,8 +123,10 @@ class PlainNet:
     def __call__(self, x: Tensor) -> Tensor:
         """Map rows of shape (rows, in) to (members, rows, out), in float64."""
         members = len(self.layers[0].weight)
+        widest = max(layer.weight[0, 0].numel() for layer in self.layers)
+        rows = max(1, min(4096, 2**24 // (members * widest)))  # at a time
         outputs = []
-        for part in torch.split(x.double().cpu(), 4096):
+        for part in torch.split(x.double().cpu(), rows):
             h = part.expand(members, -1, -1)
             for layer in self.layers:
                 h = layer(h)
@@ -139,12 +141,13 @@ def made_once(make: Callable[[Network], Made]) -> Callable[[Network], Made]:
     """Return the same function, called again for a network only when one of its tensors changed.
 
     A change is seen as autograd sees it: by the tensor's version. Writing through ``.data`` is not
-    seen.
+    seen, nor is one in inference mode, where tensors have no version.
     """
     made: WeakKeyDictionary[Network, tuple[list[tuple[int, int]], Made]] = WeakKeyDictionary()
 
     def remembered(net: Network) -> Made:
-        state = [(id(t), t._version) for t in (*net.parameters(), *net.buffers())]
+        tensors = (*net.parameters(), *net.buffers())
+        state = [(id(t), 0 if t.is_inference() else t._version) for t in tensors]
         known = made.get(net)
         if known is None or known[0] != state:
             known = made[net] = state, make(net)

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import inspect
+import math
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from psilonnet.deploy import CompactNet
+from psilonnet.deploy import compact_nets
 from psilonnet.report.html import number
 from psilonnet.tables import CategoryCode
-from psilonnet.training import take_members
 
 QUIET = ("verbose",)  # says nothing about the model
 MOST_LABELS = 8
@@ -43,7 +43,7 @@ def network_of(model: Any) -> Network:
     """Return the sizes of a model's network, and what is left when dead neurons are removed."""
     layers = model.net_.layers
     members = len(layers[0].direction)
-    compact = [CompactNet(take_members(model.net_, member)) for member in range(members)]
+    compact = compact_nets(model.net_)
     read = {int(model.encoder_.sources[k]) for net in compact for k in net.inputs.tolist()}
     weights = [layer.weight for layer in layers]
     vectors = [w[..., 0] for w in weights]  # (members, out, pieces)
@@ -54,7 +54,9 @@ def network_of(model: Any) -> Network:
         live=np.mean([net.widths for net in compact], axis=0).tolist(),
         columns=len(read),
         weights=sum(int(u.sum()) * w.shape[-1] for u, w in zip(used, weights, strict=True)),
-        nonzero=sum(int((w != 0).sum()) for w in weights),
+        nonzero=sum(
+            int(((w != 0) & u.unsqueeze(-1)).sum()) for u, w in zip(used, weights, strict=True)
+        ),
     )
 
 
@@ -112,10 +114,10 @@ def column_words(kind: str, code: Any) -> str:
         ]
         return some([*code.levels]) + "".join(f", {word}" for word in more)
     if code.scale == 0:
-        return "constant, not used"
+        return "constant, some missing" if code.has_missing else "constant, not used"
     low, high = (_day(v) if kind == "time" else number(v) for v in (code.low, code.high))
     return f"{low} to {high}" + (", some missing" if code.has_missing else "")
 
 
 def _day(days: float) -> str:
-    return str(np.datetime64(int(days), "D"))
+    return str(np.datetime64(math.floor(days), "D"))

@@ -16,13 +16,19 @@ from psilonnet.report.facts import (
 )
 from psilonnet.report.html import Html, definitions, joined, number, table, tag
 from psilonnet.report.pictures import curves_picture, features_picture, path_picture
+from psilonnet.tables import NumberCode
 
 if TYPE_CHECKING:
     from psilonnet.report.facts import Network
 
 TOP = 5  # columns whose bounds are written out
 SHORT = 20  # columns; a longer list is folded away
-UNITS = {"number": "one unit", "time": "one day", "category": "a change of level"}
+UNITS = {
+    "number": "one unit",
+    "time": "one day",
+    "duration": "one day",
+    "category": "a change of level",
+}
 LOADING = """import psilonnet
 
 # Written by model.save("model.psilon").
@@ -108,7 +114,7 @@ def _about_held_out(model: Any) -> str:
             "This fit held nothing out, so it has no score of its own: give the report rows that "
             "the model has not seen."
         )
-    pruned = " and not pruned yet" if model.prune else ""
+    pruned = " and not pruned yet" if model.sparsity_ > 0 else ""
     return (
         f"The held-out score is that of networks that were not trained on these rows{pruned}. But "
         "the strength of the regularisation was chosen on them, so it is slightly optimistic."
@@ -125,7 +131,9 @@ def proof_section(model: Any) -> Html:
         "One bar per column: the most that it can move the output by itself, with one deviation "
         "of a number or any change of level. The longer the bar, the more its errors can matter."
     )
-    still = int((model.feature_sensitivity_ == 0).sum())
+    # A number that never varies can still be missing, and that can move the output.
+    marked = [isinstance(c, NumberCode) and c.has_missing for c in model.encoder_.codes]
+    still = int(((model.feature_sensitivity_ == 0) & ~np.array(marked)).sum())
     caption += f" {still:,} of the columns cannot move it at all." if still else ""
     return section(
         "What is proven?",
@@ -146,7 +154,7 @@ def _bounds_table(model: Any) -> Html:
         kind = model.encoder_.kinds[k]
         moves, limits = [UNITS[kind]], [number(model.feature_sensitivity_raw_[k])]
         if kind != "category":
-            days = " days" if kind == "time" else ""
+            days = "" if kind == "number" else " days"
             moves.append(f"{number(model.encoder_.codes[k].scale)}{days} (one deviation)")
             limits.append(number(model.feature_sensitivity_[k]))
         rows.append((name(model, k), lines(moves), lines(limits)))

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from uuid import uuid4
 
 from psilonnet._extras import require
+from psilonnet._files import written
 from psilonnet.scale.blocks import UnreadableError, fingerprint
 from psilonnet.scale.shipped import open_model
 
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
 BATCH = 131_072  # rows in memory at a time, and of a row group that is written
 BUFFER = 1 << 20  # bytes of a column read at a time
 FACTS = b"psilonnet.score"
-ASIDE = ".part"
 
 
 @dataclass(frozen=True)
@@ -69,15 +67,8 @@ class BlockScorer:
         if path.exists():  # Ray starts a block again if it did not hear that it was done
             return block.rows
         path.parent.mkdir(parents=True, exist_ok=True)
-        aside = path.with_name(f".{path.name}.{uuid4().hex[:8]}{ASIDE}")
-        try:
-            with aside.open("wb") as file:
-                self._write(block, file)
-                file.flush()
-                os.fsync(file.fileno())
-            aside.replace(path)
-        finally:
-            aside.unlink(missing_ok=True)
+        with written(path) as aside, aside.open("wb") as file:
+            self._write(block, file)
         return block.rows
 
     def _write(self, block: Block, file: Any) -> None:

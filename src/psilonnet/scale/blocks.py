@@ -203,7 +203,8 @@ def _holds(kind: Any, wanted: str) -> bool:
     """Whether a column of an Arrow type is of a kind; one without any value is of every kind."""
     types = require("pyarrow", "parquet").types
     families = {
-        "number": ("integer", "floating", "decimal", "duration"),
+        "number": ("integer", "floating", "decimal"),
+        "duration": ("duration",),
         "time": ("timestamp", "date"),
         "category": ("string", "large_string", "boolean", "dictionary"),
     }

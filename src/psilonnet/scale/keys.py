@@ -110,7 +110,7 @@ def key_column(table: Any, by: str) -> Any:
 
 def as_arrow(table: Any, needed: list[str]) -> Any:
     """Return a pandas, polars or Arrow table as Arrow, with the columns that are needed."""
-    if hasattr(table, "collect") or not nw.dependencies.is_into_dataframe(table):
+    if hasattr(type(table), "collect") or not nw.dependencies.is_into_dataframe(table):
         raise TypeError(
             "The table must be a pandas, polars or Arrow table in memory. "
             f"Got {type(table).__name__} instead."

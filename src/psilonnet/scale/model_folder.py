@@ -14,16 +14,15 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from uuid import uuid4
 
 from psilonnet._extras import require
+from psilonnet._files import written
 from psilonnet.scale.keys import key_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
 
 class ModelFolder:
@@ -73,6 +72,7 @@ class ModelFolder:
         """Note the settings, or refuse others than those of the models that are there."""
         path = self.folder / "settings.json"
         if not path.is_file():
+            self.folder.mkdir(parents=True, exist_ok=True)
             with written(path) as aside:
                 aside.write_text(json.dumps(settings, indent=1))
         there, given = self.settings(), json.loads(json.dumps(settings))
@@ -117,24 +117,10 @@ class ModelFolder:
 
     def write_table(self, path: Path, table: Any) -> None:
         """Write a table that is complete or absent."""
+        path.parent.mkdir(parents=True, exist_ok=True)
         with written(path) as aside:
             require("pyarrow.parquet", "parquet").write_table(table, aside)
 
     def clear_work(self) -> None:
         """Remove what only an unfinished run needs."""
         shutil.rmtree(self.folder / "work", ignore_errors=True)
-
-
-@contextmanager
-def written(path: Path) -> Iterator[Path]:
-    """Give a file aside to write to; flush it and move it into place at the end."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    aside = path.with_name(f".{path.name}.{uuid4().hex[:8]}")
-    try:
-        yield aside
-        if aside.exists():
-            with aside.open("rb") as file:
-                os.fsync(file.fileno())
-            aside.replace(path)
-    finally:
-        aside.unlink(missing_ok=True)

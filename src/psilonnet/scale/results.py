@@ -11,6 +11,8 @@ from pathlib import Path
 from time import sleep
 from typing import TYPE_CHECKING, Any
 
+from psilonnet._files import written
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
@@ -106,14 +108,9 @@ def _write_once(path: Path, text: str) -> OSError | None:
     """Move a complete file into place, unless one is there; return what the disk refused."""
     if path.exists():
         return None
-    aside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        with aside.open("w") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        aside.replace(path)
+        with written(path) as aside:
+            aside.write_text(text)
     except OSError as error:
-        aside.unlink(missing_ok=True)
         return error
     return None

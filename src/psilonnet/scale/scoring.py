@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from tqdm.auto import tqdm
 
-from psilonnet.scale.block_output import ASIDE, BlockScorer
+from psilonnet._files import ASIDE
+from psilonnet.scale.block_output import BlockScorer
 from psilonnet.scale.blocks import check_schemas, find_files, read_sources
 from psilonnet.scale.cells import outcomes
 from psilonnet.scale.shipped import ship_model

@@ -46,7 +46,7 @@ class ShippedModel:
 
     @property
     def columns(self) -> dict[str, str]:
-        """The kind of each column that the model reads: "number", "time" or "category"."""
+        """The kind of each column that the model reads, as in ``tables.Column``."""
         encoder = json.loads(self.manifest)["encoder"]
         return dict(zip(encoder["names"], encoder["kinds"], strict=True))
 

@@ -2,11 +2,12 @@
 
 from psilonnet.tables.canonical import CanonicalRows, canonical_rows
 from psilonnet.tables.codes import CategoryCode, NumberCode
-from psilonnet.tables.columns import Column, read_columns
+from psilonnet.tables.columns import DAY, Column, read_columns
 from psilonnet.tables.encoder import OutOfRangeWarning, TableEncoder, fit_encoder
 from psilonnet.tables.quantiles import weighted_mean_and_deviation, weighted_quantile
 
 __all__ = [
+    "DAY",
     "CanonicalRows",
     "CategoryCode",
     "Column",

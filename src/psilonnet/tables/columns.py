@@ -11,7 +11,7 @@ from typing import Any, Literal
 import narwhals as nw
 import numpy as np
 
-Kind = Literal["number", "time", "category"]
+Kind = Literal["number", "time", "duration", "category"]
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 
 DAY = 86_400_000.0  # milliseconds
@@ -24,8 +24,9 @@ class Column:
     Attributes
     ----------
     name : str
-    kind : {"number", "time", "category"}
-        Times are numbers of days since 1970; booleans are categories.
+    kind : {"number", "time", "duration", "category"}
+        Times are numbers of days since 1970, durations numbers of days, both cut to milliseconds;
+        booleans are categories.
     values : ndarray of shape (rows,)
         Floats with NaN for a missing cell, or for categories an object array of str with None.
     """
@@ -33,6 +34,13 @@ class Column:
     name: str
     kind: Kind
     values: np.ndarray[Any, Any]
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no cell has a value."""
+        if self.kind == "category":
+            return all(value is None for value in self.values)
+        return bool(np.isnan(self.values).all())
 
     def take(self, rows: np.ndarray[Any, Any]) -> Column:
         """Return some rows of the column."""
@@ -76,10 +84,8 @@ def _from_array(name: str, values: np.ndarray[Any, Any]) -> Column:
     if values.dtype.kind in "mM":
         days = values.astype("datetime64[ms]" if values.dtype.kind == "M" else "timedelta64[ms]")
         floats = np.where(np.isnat(days), np.nan, days.astype(np.int64).astype(float) / DAY)
-        return Column(name, "time" if values.dtype.kind == "M" else "number", floats)
-    if values.dtype.kind in "US":
-        return Column(name, "category", values.astype(str).astype(object))
-    if values.dtype.kind == "b":
+        return Column(name, "time" if values.dtype.kind == "M" else "duration", floats)
+    if values.dtype.kind in "USb":
         return Column(name, "category", values.astype(str).astype(object))
     return Column(name, "number", values.astype(float))
 
@@ -92,7 +98,7 @@ def _from_series(name: str, series: nw.Series[Any]) -> Column:
         stamps = series.cast(nw.Datetime("ms")) if dtype == nw.Date else series
         return Column(name, "time", _floats(stamps.dt.timestamp("ms")) / DAY)
     if dtype == nw.Duration:
-        return Column(name, "number", _floats(series.dt.total_milliseconds()) / DAY)
+        return Column(name, "duration", _floats(series.dt.total_milliseconds()) / DAY)
     if dtype in (nw.String, nw.Categorical, nw.Enum, nw.Boolean, nw.Object, nw.Unknown):
         objects = np.empty(len(series), dtype=object)
         objects[:] = series.to_list()
@@ -131,6 +137,10 @@ def _from_objects(name: str, values: np.ndarray[Any, Any]) -> Column:
     """Find out what an object column holds by looking at every cell."""
     missing = _missing(values)
     present = values[~missing]
+    if len(present) and all(isinstance(v, (datetime.timedelta, np.timedelta64)) for v in present):
+        spans = np.full(len(values), np.timedelta64("NaT"), dtype="timedelta64[ms]")
+        spans[~missing] = [np.timedelta64(v, "ms") for v in present]
+        return _from_array(name, spans)
     if all(isinstance(v, numbers.Number) and not isinstance(v, (bool, np.bool_)) for v in present):
         floats = np.full(len(values), np.nan)
         floats[~missing] = [_as_float(name, v) for v in present]

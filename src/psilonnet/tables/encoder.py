@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 
 from psilonnet.tables.codes import CategoryCode, NumberCode
+from psilonnet.tables.columns import Column, Kind
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from psilonnet.tables.codes import Floats, Scaling
-    from psilonnet.tables.columns import Column, Kind
 
 
 class OutOfRangeWarning(UserWarning):
@@ -28,7 +28,7 @@ class TableEncoder:
     Attributes
     ----------
     names : tuple of str
-    kinds : tuple of {"number", "time", "category"}
+    kinds : tuple of {"number", "time", "duration", "category"}
     codes : tuple of NumberCode or CategoryCode
     """
 
@@ -54,15 +54,15 @@ class TableEncoder:
 
     def encode(self, columns: Sequence[Column]) -> Floats:
         """Return the encoded table of shape (rows, width), in float64."""
-        self._check_kinds(columns)
-        parts = [c.encode(column.values) for c, column in zip(self.codes, columns, strict=True)]
+        pairs = zip(self.codes, self._matched(columns), strict=True)
+        parts = [code.encode(column.values) for code, column in pairs]
         encoded: Floats = np.concatenate(parts, axis=1)
         return encoded
 
     def warn_far_outside(self, columns: Sequence[Column]) -> None:
         """Warn once if rows lie far outside the training range, and name the columns."""
         far = {}
-        for name, code, column in zip(self.names, self.codes, columns, strict=True):
+        for name, code, column in zip(self.names, self.codes, self._matched(columns), strict=True):
             if isinstance(code, NumberCode) and (count := code.far_outside(column.values)):
                 far[name] = count
         if far:
@@ -74,14 +74,19 @@ class TableEncoder:
                 stacklevel=4,
             )
 
-    def _check_kinds(self, columns: Sequence[Column]) -> None:
+    def _matched(self, columns: Sequence[Column]) -> list[Column]:
+        """Return columns of the kinds of fit; one without any value can be of every kind."""
+        matched = []
         for name, kind, column in zip(self.names, self.kinds, columns, strict=True):
-            empty = column.kind != "category" and np.isnan(column.values).all()
-            if column.kind != kind and not empty and len(column.values):
+            if column.kind != kind and not column.is_empty:
                 raise ValueError(
                     f"Column {name!r} must hold the same kind of values as in fit. It held kind "
                     f"{kind!r}, and holds {column.kind!r} now: convert it first."
                 )
+            missing: Any = None if kind == "category" else np.nan
+            nothing = Column(name, kind, np.full(len(column.values), missing))
+            matched.append(column if column.kind == kind else nothing)
+        return matched
 
     def to_dict(self) -> dict[str, Any]:
         """Return the encoder as plain data for a file."""
@@ -103,7 +108,7 @@ class TableEncoder:
                 codes.append(CategoryCode(**{**code, "levels": tuple(code["levels"])}))
             else:
                 codes.append(NumberCode(**code))
-        if not set(data["kinds"]) <= {"number", "time", "category"} or len(names) != len(codes):
+        if not set(data["kinds"]) <= set(get_args(Kind)) or len(names) != len(codes):
             raise ValueError(f"Each column must have a kind. Got {data['kinds']!r}.")
         return cls(tuple(names), tuple(data["kinds"]), tuple(codes))
 
@@ -130,8 +135,8 @@ def _warn_useless(column: Column, code: NumberCode | CategoryCode) -> None:
             "has another value in almost every row, like an identifier. Nothing can be learned "
             "from it: drop it, or turn it into numbers if it holds any."
         )
-    elif all(v is None or v != v for v in column.values):  # noqa: PLR0124
+    elif column.is_empty:
         said = "has no value in any row, and is left out: drop it, or check how it was read."
     else:
         return
-    warnings.warn(f"Column {column.name!r} {said}", UserWarning, stacklevel=4)
+    warnings.warn(f"Column {column.name!r} {said}", UserWarning, stacklevel=6)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from tqdm.auto import tqdm
@@ -35,6 +35,9 @@ class Callback:
 class ProgressBar(Callback):
     """A progress bar with the best validation loss so far."""
 
+    def __init__(self) -> None:
+        self._bar: Any = None
+
     def on_start(self, run: Run) -> None:
         """Open the bar."""
         self._bar = tqdm(total=run.plan.steps, initial=run.step, unit="step", leave=False)
@@ -45,12 +48,15 @@ class ProgressBar(Callback):
 
     def on_evaluation(self, run: Run) -> None:
         """Show losses and members."""
-        loss = run.history.last("valid_loss").nan_to_num(torch.inf).min()
-        self._bar.set_postfix(members=len(run.members), valid_loss=f"{loss:.4f}")
+        losses = run.history.last("valid_loss")
+        known = losses[losses.isfinite()]
+        shown = {"valid_loss": f"{known.min():.4f}"} if len(known) else {}
+        self._bar.set_postfix(members=len(run.members), **shown)
 
     def on_end(self, run: Run) -> None:
         """Close the bar."""
-        self._bar.close()
+        if self._bar is not None:  # if all callbacks have started
+            self._bar.close()
 
 
 # (fraction of training, members kept); chosen on the curves of experiments/halving.py.

@@ -14,10 +14,12 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
+from psilonnet._files import written
 from psilonnet.training.callbacks import Callback
 from psilonnet.training.history import COLUMNS, Divergence
 
 if TYPE_CHECKING:
+    from psilonnet.training.batches import Rows
     from psilonnet.training.loop import Run
 
 MOMENTS = ("exp_avg", "exp_avg_sq")
@@ -32,13 +34,29 @@ def _fingerprint(run: Run) -> str:
         "learning_rates": [plan.schedule(k / 16) for k in range(17)],
         "evaluate_every": plan.evaluate_every,
         "prune": None if plan.prune is None else asdict(plan.prune),
+        "projected": plan.projected,
+        "matmul_precision": plan.matmul_precision,
         "seed": plan.seed,
         "members": run.history.members,
         "strengths": run.all_strengths.tolist(),
-        "rows": list(run.train_rows.x.shape),
+        "loss": getattr(run.loss, "__name__", ""),
+        "penalty": getattr(run.penalty, "__name__", ""),
+        "rows": [_digest(part) for part in (run.train_rows, run.valid_rows)],
         "layers": [list(layer.direction.shape[-3:]) for layer in run.net.layers],
     }
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
+
+
+def _digest(rows: Rows | None) -> str:
+    """Return a digest of rows, but for what goes with members that are dropped."""
+    if rows is None:
+        return ""
+    shared = [] if rows.weight is None or rows.weight.dim() > 1 else [rows.weight]
+    digest = hashlib.sha256()
+    for tensor in (rows.x, rows.y, *shared):
+        digest.update(str(tuple(tensor.shape)).encode())
+        digest.update(tensor.detach().cpu().contiguous().numpy().tobytes())
+    return digest.hexdigest()
 
 
 def save_checkpoint(run: Run, path: str | os.PathLike[str]) -> None:
@@ -64,16 +82,9 @@ def save_checkpoint(run: Run, path: str | os.PathLike[str]) -> None:
             "diverged": [asdict(lost) for lost in history.diverged],
         },
     }
-    write_atomically(tensors, {"psilonnet": json.dumps(facts)}, Path(path))
-
-
-def write_atomically(tensors: dict[str, Tensor], metadata: dict[str, str], path: Path) -> None:
-    """Write a safetensors file under a name of its own, flush it to disk, and rename it."""
-    partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
-    save_file({k: v.detach().contiguous() for k, v in tensors.items()}, partial, metadata)
-    with partial.open("rb+") as file:
-        os.fsync(file.fileno())
-    partial.replace(path)
+    plain = {name: tensor.detach().contiguous() for name, tensor in tensors.items()}
+    with written(Path(path)) as aside:
+        save_file(plain, aside, {"psilonnet": json.dumps(facts)})
 
 
 def load_checkpoint(run: Run, path: str | os.PathLike[str]) -> None:

@@ -108,6 +108,7 @@ class Run:
                         self._evaluate()
                         self._tell("on_evaluation")
                     self._tell("on_step")
+                interrupt()
         except KeyboardInterrupt:
             self._tell("on_interrupt")
             raise

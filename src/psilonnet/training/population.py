@@ -192,7 +192,9 @@ def memory_available() -> int | None:
 
 
 def check_memory(net: Network, batch_size: int, *, available: int | None = None) -> None:
-    """Refuse a population that would not fit into memory."""
+    """Refuse a population that would not fit into memory; a GPU refuses by itself."""
+    if net.layers[0].direction.device.type != "cpu":
+        return
     available = memory_available() if available is None else available
     needed = memory_needed(net, batch_size)
     if available is not None and needed > available:

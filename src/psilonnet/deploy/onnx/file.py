@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from psilonnet._extras import require
+from psilonnet._files import written
 from psilonnet.deploy.onnx.graph import GraphWriter
 from psilonnet.deploy.onnx.net import OPSET, net_to_onnx
 from psilonnet.deploy.onnx.table import TableGraph, table_inputs
@@ -65,10 +66,5 @@ def _write(path: str | os.PathLike[str], graph: Any, notes: dict[str, str]) -> N
     )
     onnx.helper.set_model_props(model, notes)
     onnx.checker.check_model(model)
-    path = Path(path)
-    aside = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
+    with written(Path(path)) as aside:
         aside.write_bytes(model.SerializeToString())
-        aside.replace(path)
-    finally:
-        aside.unlink(missing_ok=True)

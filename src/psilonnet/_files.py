@@ -1,0 +1,31 @@
+"""Files that are whole or absent."""
+
+from __future__ import annotations
+
+import os
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+ASIDE = ".part"  # the end of the name of a file that is being written
+
+
+@contextmanager
+def written(path: Path) -> Iterator[Path]:
+    """Give a file aside to write to; flush it to the disk and move it into place at the end.
+
+    A reader sees the old file or the new one, never a part, whoever else writes the same.
+    """
+    aside = path.with_name(f".{path.name}.{uuid4().hex[:8]}{ASIDE}")
+    try:
+        yield aside
+        if aside.exists():
+            with aside.open("rb") as file:
+                os.fsync(file.fileno())
+            aside.replace(path)
+    finally:
+        aside.unlink(missing_ok=True)

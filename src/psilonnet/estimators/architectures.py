@@ -1,0 +1,27 @@
+"""The words for architectures, and the networks they stand for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from psilonnet.nn import CReLULinear, PSiLONNet, PSiLONResNet
+
+if TYPE_CHECKING:
+    from psilonnet.nn import Network
+
+ARCHITECTURES = ("mlp", "crelu", "resnet")
+
+
+def make_network(architecture: str, inputs: int, outputs: int, **shape: Any) -> Network:
+    """Return a network; ``shape`` as for :class:`PSiLONNet` without the activation."""
+    if architecture == "resnet":
+        return PSiLONResNet(inputs, outputs, **shape)
+    activation: Any = "relu" if architecture == "mlp" else "crelu"
+    return PSiLONNet(inputs, outputs, activation=activation, **shape)
+
+
+def architecture_of(net: Network) -> str:
+    """Return the word for a network."""
+    if isinstance(net, PSiLONResNet):
+        return "resnet"
+    return "crelu" if isinstance(net.layers[-1], CReLULinear) else "mlp"
