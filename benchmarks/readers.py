@@ -1,6 +1,7 @@
 """How each library reads a model and predicts; nothing is imported that the model does not need."""
 
 import json
+import logging
 import pickle
 import sys
 from collections.abc import Callable
@@ -61,6 +62,7 @@ def read_catboost(path: Path) -> Predict:
 
 def read_realmlp(path: Path) -> Predict:
     """Read a model that was fitted on an array, and wants one."""
+    logging.getLogger("lightning.pytorch").setLevel(logging.ERROR)  # it tells of every call
     model = pickle.loads(path.read_bytes())
     return lambda rows: model.predict(np.asarray(rows))
 

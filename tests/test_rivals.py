@@ -1,0 +1,93 @@
+"""The comparison with other libraries: what is counted, and what is drawn."""
+
+import numpy as np
+import pytest
+
+from experiments import learning_curves, rivals
+from experiments.data import ALL, load_table
+from experiments.rivals_report import DEVELOPMENT, figures, ranks, wins, write_report
+
+# table -> losses of three models
+MADE_UP = {
+    "higgs": {"psilonnet": 0.4, "CatBoost": 0.5, "RF": 0.6},
+    "house_sales": {"psilonnet": 0.5, "CatBoost": 0.4, "RF": 0.5},
+    "houses": {"psilonnet": 0.2, "CatBoost": 0.4, "RF": 0.3},
+}
+
+
+def lines():
+    return [
+        {
+            "dataset": name,
+            "model": model,
+            "reading": "fresh" if model == "RF" else "native",
+            "protocol": "user",
+            "seed": "0",
+            "test_loss": str(loss),
+        }
+        for name, row in MADE_UP.items()
+        for model, loss in row.items()
+    ]
+
+
+def test_ranks_share_ties_and_wins_do_not():
+    assert ranks(MADE_UP) == {"psilonnet": 1.5, "CatBoost": 2.0, "RF": 2.5}
+    assert wins(MADE_UP, "CatBoost") == (2, 3)
+    assert wins(MADE_UP, "RF") == (2, 3)
+
+
+def test_report_tells_both_kinds_of_tables_apart(tmp_path):
+    said = write_report(lines(), tmp_path)
+    assert said["user_better_than_RF"] == "2 of 3"
+    assert said["user_development_median_and_mean_ratio"] == [1.025, 1.0]
+    assert said["user_confirmation_median_and_mean_ratio"] == [0.5, 0.5]
+    assert "| houses | **0.200** | 0.400 | 0.300 |" in (tmp_path / "rivals.md").read_text()
+    other_split = [{**line, "seed": "1"} for line in lines()]
+    assert figures(other_split) == {}
+
+
+def test_development_tables_are_among_all():
+    assert set(DEVELOPMENT) < set(ALL)
+    keys = {tuple(cell.values()) for cell in rivals.cells()}
+    assert len(keys) == len(list(rivals.cells())) == 29 * 5 * 2 + 12 + 29 * 4 * 2
+
+
+def test_fewer_rows_leave_the_test_rows_alone(data_dir):
+    table = load_table("house_sales", data_dir)
+    few, many = (rivals.make_parts(table, 0, n_train=10_000, use=rows) for rows in (250, 10_000))
+    assert len(few["train"].x) == 250
+    assert few["train"].x.equals(many["train"].x[:250])
+    assert few["test"].x.equals(many["test"].x)
+    quartiles = np.quantile(few["train"].y, [0.25, 0.75])
+    assert np.diff(quartiles) == pytest.approx(2)
+
+
+def test_our_estimator_is_one_of_the_rivals(data_dir, monkeypatch):
+    for kind in ("PSiLONClassifier", "PSiLONRegressor"):
+        estimator = getattr(rivals, kind)
+        quick = {"max_steps": 2, "width": 4, "knots": 0, "reg_strength": 1e-3}
+        monkeypatch.setattr(
+            rivals, kind, lambda estimator=estimator, quick=quick, **k: estimator(**k, **quick)
+        )
+    for name in ("higgs", "bike_sharing_demand"):
+        for protocol in ("paper", "user"):
+            cell = {"dataset": name, "model": "psilonnet", "protocol": protocol, "seed": 0}
+            result = rivals.compute(cell, data=data_dir)
+            assert 0 < result["test_loss"] < 10
+            assert result["bound"] > 0
+
+
+def test_learning_curves_are_counted_and_drawn(tmp_path):
+    made_up = [
+        {
+            "dataset": cell["dataset"],
+            "model": cell["model"],
+            "rows": str(cell["rows"]),
+            "test_loss": str((cell["model"] != "psilonnet" or cell["rows"] > 1000) + 0.1),
+        }
+        for cell in learning_curves.cells()
+    ]
+    found = learning_curves.counts(made_up)
+    assert [found[f"best_at_{size}"] for size in (250, 500, 1000)] == [6, 6, 6]
+    learning_curves.draw(made_up, tmp_path / "curves.png")
+    assert (tmp_path / "curves.png").stat().st_size > 10_000
