@@ -31,6 +31,7 @@ class PSiLONClassifier(ClassifierMixin, BasePSiLON):  # type: ignore[misc]
     Parameters
     ----------
     architecture : {"mlp", "crelu", "resnet"}, default="mlp"
+        Hidden layers with ReLU, with CReLU (both signs are kept), or residual CReLU blocks.
     width, depth : int, default=128 and 3
         Neurons in a hidden layer, and the number of hidden layers.
     knots : int or sequence of int, default=(0, 8)
@@ -53,14 +54,19 @@ class PSiLONClassifier(ClassifierMixin, BasePSiLON):  # type: ignore[misc]
         How numbers are scaled: by standard deviations; by quartiles, with outliers clipped
         smoothly; or by standard deviations with tails that grow like a logarithm.
     class_weight : dict, "balanced" or None, default=None
+        Multiplies the loss of the rows of a class; "balanced" gives all classes the same sum.
     calibrate : bool, default=True
         Divide the logits by a temperature fitted on held-out rows.
     max_steps : int or "auto", default="auto"
         Steps of a training; "auto" is 3,000, or four per row of a small table, and at least 1,000.
     batch_size : int, default=256
+        Rows of one step.
     learning_rate : float, default=2e-3
+        The largest one; it rises at the beginning of a training and falls over its second half.
     device : str, default="cpu"
+        Where networks are trained, such as "cuda"; predictions are computed on the CPU.
     random_state : int, RandomState or None, default=None
+        Of splits, starts and batches; an int gives the same model every time.
     verbose : bool or "auto", default="auto"
         Show a progress bar; "auto" shows it in terminals and notebooks.
 
