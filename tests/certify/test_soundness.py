@@ -64,22 +64,43 @@ def test_no_attack_moves_outputs_farther_than_proven(kind):
         assert (found <= near + slack).all()
 
 
-def test_exact_enumeration_of_tiny_nets_stays_inside():
-    generator = torch.Generator().manual_seed(7)
-    for _ in range(20):
-        plain = PlainNet(random_net(generator, "crelu"))
-        n_in, n_out = plain.layers[0].weight.shape[-1], plain.layers[-1].weight.shape[1]
-        if n_in > 2:
+def kinks(plain, start, end):
+    """Return all points of a segment where a neuron or a knot switches, and its ends.
+
+    Between two of them the network is linear, so its extremes over the segment are among them.
+    """
+    share = torch.tensor([0.0, 1.0], dtype=torch.float64)
+    for number, layer in enumerate(plain.layers):
+        if layer.split == "none":
             continue
+        h = (start + share[:, None] * (end - start)).expand(len(layer.weight), -1, -1)
+        for below in plain.layers[:number]:
+            h = below(h)
+        edges = layer.edges if layer.edges is not None else h.new_zeros(len(h), 1, h.shape[-1])
+        gap = h.unsqueeze(1) - edges.unsqueeze(2)  # (members, edges, points, coordinates)
+        a, b = gap[:, :, :-1], gap[:, :, 1:]
+        width = share.diff()[:, None]
+        crossing = share[:-1, None] + (a / (a - b)).nan_to_num(0, 0, 0) * width
+        share = torch.cat([share, crossing[a * b < 0]]).unique()
+    return start + share[:, None] * (end - start)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_exact_extremes_along_segments_stay_inside(kind):
+    generator = torch.Generator().manual_seed(100 + KINDS.index(kind))
+    for _ in range(6):
+        plain = PlainNet(random_net(generator, kind))
+        n_in, n_out = plain.layers[0].weight.shape[-1], plain.layers[-1].weight.shape[1]
         x = torch.randn(1, n_in, generator=generator, dtype=torch.float64)
-        radius = torch.full((1, n_in), 0.7, dtype=torch.float64)
-        axis = torch.linspace(-0.7, 0.7, 401 if n_in == 1 else 101, dtype=torch.float64)
-        grid = torch.cartesian_prod(*[axis] * n_in).reshape(-1, n_in)
-        outputs = plain(x + grid).mean(dim=0)
-        found = (outputs - plain(x).mean(dim=0)).abs().amax(dim=0)
+        corner = torch.randint(0, 2, (n_in,), generator=generator).double() * 2 - 1
+        points = kinks(plain, x[0] - 0.7 * corner, x[0] + 0.7 * corner)  # of one input: the box
+        found = (plain(points) - plain(x)).mean(dim=0).abs().amax(dim=0)
         eye = torch.eye(n_out, dtype=torch.float64)
-        near = local_moves(plain, x, radius, eye.unsqueeze(0))[0]
+        near = local_moves(plain, x, torch.full_like(x, 0.7), eye.unsqueeze(0))[0]
         assert (found <= near + 1e-12).all()
+        between = (points[1:] + points[:-1]) / 2
+        ends = (plain(points)[:, 1:] + plain(points)[:, :-1]) / 2
+        torch.testing.assert_close(plain(between), ends, rtol=1e-9, atol=1e-9)
 
 
 def test_plain_net_is_the_network_and_its_bound_the_merged_one():

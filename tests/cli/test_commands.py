@@ -155,6 +155,9 @@ MISTAKES = {
         ("report", "{}/class.psilon", "--data", "{}/data.csv", "--target", "spent", "--out", "m"),
         "Error: ",
     ),
+    "no folder for a model": (
+        ("fit", "{}/data.csv", "--target", "bought", "--out", "{}/no/model"), "There is no folder",
+    ),
     "no folder": (("report", "{}/class.psilon", "--out", "{}/no/card.html"), "No such file"),
     "a folder": (("report", "{}/class.psilon", "--out", "{}"), "Is a directory"),
 }  # fmt: skip

@@ -172,6 +172,18 @@ BAD_INPUTS = {
     "batch_size": (parameter(batch_size="all"), ValueError, r"'batch_size'.*Got 'all'"),
     "learning_rate": (parameter(learning_rate=0), ValueError, r"'learning_rate'.*above 0. Got 0"),
     "learning_rate NaN": (parameter(learning_rate=np.nan), ValueError, r"'learning_rate'.*nan"),
+    "device without memory": (parameter(device="meta"), ValueError, r"'device'.*Got 'meta'"),
+    "device that is not there": (parameter(device="xpu:7"), ValueError, r"'device'.*Got 'xpu:7'"),
+    "width beyond all memory": (
+        parameter(width=10**6, depth=3, reg_strength=1e-3), MemoryError, r"needs.*smaller width",
+    ),
+    "grid beyond all memory": (
+        parameter(width=10**5, depth=3), MemoryError, r"needs about.*smaller width",
+    ),
+    "dates as labels": (
+        fit(X, np.array(["2020-01-01", "2021-01-01"] * 15, dtype="datetime64[D]")), ValueError,
+        r"Labels must be words, numbers or booleans. Got|Unknown label type",
+    ),
     "device": (parameter(device="gpu7"), ValueError, r"'device'.*Got 'gpu7'"),
     "selection": (parameter(selection="worst"), ValueError, r"'one_standard_error'. Got 'worst'"),
     "verbose": (parameter(verbose="loud"), ValueError, r"'verbose'.*'auto'. Got 'loud'"),

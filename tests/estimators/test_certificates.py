@@ -5,9 +5,12 @@ import datetime as dt
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 
 import psilonnet
+from experiments.attack import attack, averaged
 from psilonnet import PSiLONClassifier, PSiLONRegressor
+from psilonnet.estimators.certificates import class_margins
 
 SMALL = {"width": 16, "depth": 2, "max_steps": 80, "learning_rate": 1e-2, "random_state": 0}
 QUICK = {**SMALL, "reg_strength": 1e-3, "knots": 0}
@@ -219,6 +222,33 @@ def test_times_may_move_by_less_than_they_are_cut_to():
     assert (model.predict(frame) != moved).any()
     assert (low <= moved).all()
     assert (moved <= high).all()
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_no_gradient_leaves_what_is_proven(name, tmp_path):
+    # Projected gradient on the loaded model, in the space of the encoded columns.
+    frame, y = table()
+    classifier = PSiLONClassifier(**{**QUICK, **MODELS[name]}).fit(frame, np.digitize(y, [-0.5, 1]))
+    regressor = PSiLONRegressor(**{**QUICK, **MODELS[name]}).fit(frame, y)
+    for number, model in enumerate((classifier, regressor)):
+        model.save(tmp_path / f"{number}")
+    classifier, regressor = (psilonnet.load(tmp_path / f"{number}") for number in range(2))
+    rows = frame[:40]
+
+    for method in ("global", "local"):
+        (proofs,) = classifier._certifiers(rows, method)
+        radius = proofs.unit_box() * torch.tensor(classifier.certify(rows, method=method))[:, None]
+        margins, asked = class_margins(proofs.outputs)
+        found = attack(averaged(proofs.net), proofs.x, radius, -asked.expanded, signs=(1.0,))
+        assert (found < margins).all()
+
+        (proofs,) = regressor._certifiers(rows, method)
+        radius = torch.as_tensor(proofs.moves(0.2).radius)
+        up = torch.ones(len(rows), 1, 1, dtype=torch.float64)
+        found = attack(averaged(proofs.net), proofs.x, radius, up, signs=(1.0,))
+        _, high = regressor.interval(rows, 0.2, method=method)
+        reached = regressor.target_.decode((proofs.outputs + found).numpy())[:, 0]
+        assert (reached <= high + 1e-12).all()
 
 
 def test_many_rows_are_proven_in_parts(monkeypatch):

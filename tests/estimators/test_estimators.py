@@ -119,13 +119,11 @@ def test_class_weights_move_predictions_as_sample_weights_do():
     assert 0.35 < balanced.predict_proba(frame)[:, 1].mean() < 0.65
 
 
-@pytest.mark.parametrize("labels", [[3, 7, 11], [0.5, 1.5, 2.5], ["a", "b", "c"]])
+@pytest.mark.parametrize("labels", [[3, 7, 11], [1.0, 2.0, 3.0], ["a", "b", "c"]])
 def test_many_classes_of_any_type(labels):
     rng = np.random.default_rng(0)
     x = rng.normal(size=(150, 2))
     y = np.array(labels)[(x[:, 0] > -0.5).astype(int) + (x[:, 0] > 0.5)]
-    if y.dtype.kind == "f":
-        y = y.astype(str)  # scikit-learn takes fractions for numbers, not for labels
     model = PSiLONClassifier(**SMALL).fit(x, y)
     assert model.decision_function(x).shape == (150, 3)
     assert model.score(x, y) > 0.8
@@ -164,13 +162,20 @@ def test_path_tells_what_was_tried(fitted):
 
 
 @pytest.mark.parametrize("validation", [0.25, 3])
-def test_validation_by_fraction_folds_and_groups(validation):
+def test_validation_by_fraction_folds_and_groups(validation, monkeypatch):
     frame, labels, _ = messy(90)
-    groups = np.repeat(np.arange(15), 6)
+    seen = []
+
+    def splits_of(strata, groups, *settings):
+        seen.append((groups, make_splits(strata, groups, *settings)))
+        return seen[-1][1]
+
+    monkeypatch.setattr("psilonnet.estimators.base.make_splits", splits_of)
     model = PSiLONClassifier(**{**SMALL, "validation": validation})
-    model.fit(frame, labels, groups=groups)
+    model.fit(frame, labels, groups=np.repeat(np.arange(15), 6))
     assert model.path_ is not None
-    splits = make_splits(np.zeros(90, dtype=np.int64), groups, validation, 0)
+    ((groups, splits),) = seen
+    assert np.bincount(groups).tolist() == [6] * 15
     for train, held in splits:
         assert not set(groups[train]) & set(groups[held])
     if validation == 3:
@@ -423,7 +428,7 @@ def test_processes_and_loky():
 
 def test_metadata_is_routed():
     frame, labels, _ = messy(80)
-    weight, groups = np.ones(80), np.arange(80) // 4
+    weight, groups = np.random.default_rng(0).integers(1, 9, 80).astype(float), np.arange(80) // 4
     with sklearn.config_context(enable_metadata_routing=True):
         model = PSiLONClassifier(**QUICK).set_fit_request(sample_weight=True, groups=True)
         model.set_score_request(sample_weight=True)
@@ -431,7 +436,13 @@ def test_metadata_is_routed():
             model, frame, labels, cv=GroupKFold(2),
             params={"sample_weight": weight, "groups": groups},
         )  # fmt: skip
-    assert len(scores) == 2
+        expected = [
+            clone(model)
+            .fit(frame.iloc[a], labels[a], sample_weight=weight[a], groups=groups[a])
+            .score(frame.iloc[b], labels[b], sample_weight=weight[b])
+            for a, b in GroupKFold(2).split(frame, labels, groups)
+        ]
+    np.testing.assert_array_equal(scores, expected)
 
 
 def test_pickle_clone_and_page(fitted):

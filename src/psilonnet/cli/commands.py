@@ -78,6 +78,8 @@ def fit(
     names = [target, *(drop or [])]
     for name in names:
         check_column(name, table, data)
+    if not out.parent.is_dir():  # found before the fit, not after it
+        raise FileNotFoundError(f"There is no folder {str(out.parent)!r} to write to: make it.")
     rows = with_target(table, target)
     y = rows[target]
     classes = is_classes(y) if task == Task.auto else task == Task.classification

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
-from safetensors import safe_open
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
 from psilonnet._files import written
@@ -33,8 +33,13 @@ def write_model_file(
     path = Path(path)
     plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     text = json.dumps({**manifest, "format": FORMAT})
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"There is no folder {str(path.parent)!r} to write to: make it.")
     with written(path) as aside:
-        save_file(plain, aside, metadata={"psilonnet": text, "sha256": _digest(text, plain)})
+        try:
+            save_file(plain, aside, metadata={"psilonnet": text, "sha256": _digest(text, plain)})
+        except SafetensorError as error:  # such as a full disk
+            raise OSError(f"{str(path)!r} could not be written ({error}).") from error
 
 
 def read_model_file(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Tensor]]:

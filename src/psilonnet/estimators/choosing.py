@@ -151,6 +151,7 @@ def _try_strengths(
 ) -> Generator[Job, Run, tuple[list[Candidate], dict[str, list[float]]]]:
     """Train all strengths on all splits as one population."""
     n = len(splits)
+    design.check_memory(problem, n * len(strengths))
     net = repeat_member(design.make_nets(problem, [0])[0], n * len(strengths))
     train = rows_of_splits(problem, [a for a, _ in splits], len(strengths))
     valid = rows_of_splits(problem, [b for _, b in splits], len(strengths))

@@ -288,4 +288,10 @@ def _check_labels(y: Any) -> Array:
             "rows."
         )
     check_classification_targets(y)
+    strange = [v for v in np.unique(y).tolist() if not isinstance(v, (str, bool, int, float))]
+    if strange or y.dtype.kind in "mM":
+        raise ValueError(
+            "Labels must be words, numbers or booleans. Got "
+            f"{(strange or y.tolist())[0]!r}: turn them into words."
+        )
     return np.asarray(y)

@@ -16,6 +16,7 @@ from psilonnet.tables import weighted_quantile
 from psilonnet.training import (
     Pruning,
     Rows,
+    check_memory,
     join_populations,
     stack_members,
     trapezoid_of,
@@ -84,6 +85,8 @@ class Design:
 
     def make_nets(self, problem: Problem, numbers: Iterable[int]) -> list[Network]:
         """Return fresh networks; the numbers tell them apart."""
+        numbers = list(numbers)
+        self.check_memory(problem, len(numbers))
         sizes = (problem.x.shape[1], problem.outputs)
         edges = knot_edges(problem, self.knots)
         shape: dict[str, Any] = {"width": self.width, "depth": self.depth, "edges": edges}
@@ -91,6 +94,16 @@ class Design:
         return [
             make_network(self.architecture, *sizes, **shape, generator=start) for start in starts
         ]
+
+    def check_memory(self, problem: Problem, members: int) -> None:
+        """Refuse a population that would not fit, before anything is allocated."""
+        if torch.device(self.device).type != "cpu":
+            return
+        shape: dict[str, Any] = {"width": self.width, "depth": self.depth}
+        sizes = (problem.x.shape[1], problem.outputs)
+        with torch.device("meta"):
+            net = make_network(self.architecture, *sizes, **shape, members=(members,))
+        check_memory(net, self.plan.batch_size)
 
     def job(
         self,

@@ -72,11 +72,11 @@ def _is_validation(value: Any) -> bool:
 
 
 def _is_device(value: Any) -> bool:
+    """Whether a device is there, and has memory."""
     try:
-        torch.device(value)
-    except (RuntimeError, TypeError):
+        return isinstance(value, str) and torch.empty(0, device=value).device.type != "meta"
+    except (RuntimeError, AssertionError, NotImplementedError):
         return False
-    return isinstance(value, str)
 
 
 FLAG = Rule(lambda value: isinstance(value, (bool, np.bool_)), "True or False")
@@ -111,7 +111,7 @@ RULES: dict[str, Rule] = {
     ),
     "batch_size": whole(1),
     "learning_rate": Rule(lambda v: is_real(v) and v > 0, "a number above 0"),
-    "device": Rule(_is_device, "the name of a torch device, such as 'cpu' or 'cuda'"),
+    "device": Rule(_is_device, "the name of a torch device that is there, such as 'cpu' or 'cuda'"),
     "verbose": Rule(
         lambda v: isinstance(v, (bool, np.bool_)) or is_whole(v) or v == "auto",
         "True, False or 'auto'",

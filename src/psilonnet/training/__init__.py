@@ -17,6 +17,7 @@ from psilonnet.training.path import warm_path
 from psilonnet.training.plan import STRENGTHS, Plan
 from psilonnet.training.population import (
     PopulationTooLargeError,
+    check_memory,
     join_populations,
     members_of,
     memory_needed,
@@ -47,6 +48,7 @@ __all__ = [
     "Rows",
     "Run",
     "batch_at",
+    "check_memory",
     "get_loss",
     "join_populations",
     "live_widths",

@@ -193,7 +193,7 @@ def memory_available() -> int | None:
 
 def check_memory(net: Network, batch_size: int, *, available: int | None = None) -> None:
     """Refuse a population that would not fit into memory; a GPU refuses by itself."""
-    if net.layers[0].direction.device.type != "cpu":
+    if net.layers[0].direction.device.type not in ("cpu", "meta"):
         return
     available = memory_available() if available is None else available
     needed = memory_needed(net, batch_size)
