@@ -1,7 +1,8 @@
 """The deep ablation (Section 4.3, Table 3): seven residual networks on Fashion-MNIST.
 
-Every strength of the paper's grid is scouted with 2,000 steps under the full schedule's shape;
-the two best of each model get the paper's 20,000 steps. P is also pruned, and made deeper.
+Every strength of the paper's grid is scouted with 2,000 steps under the full schedule's shape; the
+two next stronger than the best of each model get the paper's 20,000 steps. P is also pruned, and
+made deeper.
 
     python -m experiments.fashion_mnist --data DIR [--cluster local]
 
@@ -84,14 +85,25 @@ def scout_cells(sizes: Sizes) -> list[Cell]:
 
 
 def full_cells(study: Study, sizes: Sizes) -> list[Cell]:
-    """Return the full trainings of all models whose strengths are all scouted, the best first."""
+    """Return the full trainings of all models whose strengths are all scouted."""
     complete = [m for m in MODELS if len(study.stage("scout", m)) == len(STRENGTHS[m])]
+    chosen = {model: finalists(study, model) for model in complete if study.ranked("scout", model)}
     return [
-        sizes.cell("full", model, cell["reg_strength"])
+        sizes.cell("full", model, strengths[rank])
         for rank in range(FINALISTS)
-        for model in complete
-        for cell, _ in study.ranked("scout", model)[rank : rank + 1]
+        for model, strengths in chosen.items()
     ]
+
+
+def finalists(study: Study, model: str) -> tuple[float, ...]:
+    """Return the strengths next above that of the best scout.
+
+    A short training has hardly begun to overfit, so the best strength of a long one is stronger.
+    """
+    grid = STRENGTHS[model]
+    best = grid.index(study.ranked("scout", model)[0][0]["reg_strength"])
+    first = min(best + 1, len(grid) - FINALISTS)
+    return grid[first : first + FINALISTS]
 
 
 def depth_cells(study: Study, sizes: Sizes) -> list[Cell]:

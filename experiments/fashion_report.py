@@ -28,9 +28,10 @@ TITLE = f"""# Table 3: seven residual networks on Fashion-MNIST
 10,000 training, 20,000 validation and the 10,000 test images; 10 hidden layers of 500, 20,000
 steps, one seed, matrix products in "{PLAN.matmul_precision}" precision. Written by `python -m
 experiments.fashion_mnist --data DIR`. Computing is scarce here: every strength of the paper's
-grids was scouted with 2,000 steps under the full schedule's shape, and only the two best of each
-model had the full 20,000; the paper gives all of them 20,000. The model in the table is the
-better of the two on the validation images.
+grids was scouted with 2,000 steps under the full schedule's shape, and only the two strengths next
+above the best of each model had the full 20,000 (a short training overfits less and looks best at
+too weak a strength); the paper gives all of them 20,000. The model in the table is the better of
+the two on the validation images.
 
 Ours / the paper's; times are relative to P, ours of steps taken in turn in one run on one thread
 of a CPU, the paper's on a GPU.

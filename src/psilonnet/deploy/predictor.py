@@ -207,13 +207,13 @@ class _Encoder:
         if isinstance(table, np.ndarray) and table.dtype.kind in "fiu" and table.ndim == 2:
             self._check_count(table.shape[1])
             if self.plain:
-                return self._numbers(_finite(table.astype(float)))
+                return self._numbers(np.asarray(table, dtype=float))
         columns = self._columns(table)
         readers = {"category": _words, "time": _days, "duration": _spans, "number": _floats}
         read = [readers[k](n, c) for n, k, c in zip(self.names, self.kinds, columns, strict=True)]
         out = np.zeros((len(read[0]), self.first[-1]))
         if len(self.scaled):
-            values = _finite(np.stack([read[k] for k in self.scaled], axis=1))
+            values = np.stack([read[k] for k in self.scaled], axis=1)
             out[:, self.first[self.scaled]] = self._numbers(values)
         for k in self.marked:
             out[:, self.first[k + 1] - 1] = np.isnan(read[k])
@@ -223,16 +223,21 @@ class _Encoder:
         return out
 
     def _numbers(self, values: Array) -> Array:
-        with np.errstate(over="ignore"):
-            z = values - self.center
+        with np.errstate(over="ignore", invalid="ignore"):
+            z: Array = values - self.center
             z /= self.scale
-        np.clip(z, -FAR, FAR, out=z)
-        missing = np.isnan(z)
-        if missing.any():
-            z[missing] = 0.0
+            usual = bool(z.min(initial=0.0) >= -FAR and z.max(initial=0.0) <= FAR)
+        if not usual:  # missing, infinite or far away
+            _check_finite(values)
+            np.clip(z, -FAR, FAR, out=z)
+            z[np.isnan(z)] = 0.0
         if self.scaling == "robust":
-            return np.asarray(z / np.hypot(1, z / BEND))
-        return np.asarray(BEND * np.arcsinh(z / BEND) if self.scaling == "log_tails" else z)
+            z /= np.hypot(1, z / BEND)
+        elif self.scaling == "log_tails":  # in place: this is half of the time of a small model
+            z /= BEND
+            np.arcsinh(z, out=z)
+            z *= BEND
+        return z
 
     def movable(self, x: Array) -> Array:
         """Return 1 for numbers that are not missing, and 0 for all else."""
@@ -364,10 +369,9 @@ def _one_hot(code: dict[str, Any], words: Array) -> Array:
     return np.asarray(state[:, None] == np.arange(_width(code)), dtype=float)
 
 
-def _finite(values: Array) -> Array:
+def _check_finite(values: Array) -> None:
     if np.isinf(values).any():
         raise ValueError("Numbers must be finite or missing. The table contains infinity.")
-    return values
 
 
 def _is_missing(cell: Any) -> bool:
