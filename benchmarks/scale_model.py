@@ -47,13 +47,13 @@ class Costs:
     """
 
     fit: float = 2.0
-    rows_per_second: float = 326_000.0
+    rows_per_second: float = 918_000.0
     cells_per_second: float = 244.0
     blocks_per_second: float = 614.0
     overhead: float = 0.005
     footers_per_second: float = 2000.0
-    model_bytes: float = 30_000.0
-    index_bytes: float = 100.0
+    model_bytes: float = 23_300.0
+    index_bytes: float = 115.0
 
 
 @dataclass(frozen=True)
