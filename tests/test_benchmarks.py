@@ -60,6 +60,10 @@ def test_certificate_benchmark_ends_with_its_figures(repo):
     assert figures["local_over_predict"] < 120  # 40 on a quiet machine
 
 
+def test_fit_benchmark_ends_with_its_figures(repo):
+    assert last_line(repo, "benchmarks.fit")["psilonnet_seconds"] > 0
+
+
 def test_scoring_benchmark_ends_with_its_figures(repo):
     figures = last_line(repo, "benchmarks.scoring")
     assert {"rows_per_s_core", "ray_over_bare", "peak_mb_quarter"} <= set(figures)
