@@ -212,15 +212,18 @@ def test_net_that_diverges_is_a_result(folder, tmp_path, monkeypatch):
     assert Study([(cell, result)]).ranked("scout", "S") == []
 
 
-def test_full_trainings_are_the_two_best_scouts_of_each_model():
+def test_full_trainings_are_the_two_strengths_above_the_best_scout():
     cells = scout_cells(Sizes())
     assert len(cells) == 49
     study = Study([(c, {"valid_cross_entropy": abs(c["reg_strength"] - 2.5e-4)}) for c in cells])
     full = full_cells(study, Sizes())
-    assert [c["reg_strength"] for c in full if c["model"] == "P"] == [2.5e-4, 1e-4]
-    assert [c["reg_strength"] for c in full if c["model"] == "S"] == [1e-3, 2.5e-3]
-    # A study that is stopped has the best strength of every model first.
+    assert [c["reg_strength"] for c in full if c["model"] == "P"] == [5e-4, 1e-3]
+    assert [c["reg_strength"] for c in full if c["model"] == "S"] == [2.5e-3, 5e-3]
+    # A study that is stopped has one strength of every model first.
     assert [c["model"] for c in full] == [*MODELS, *MODELS]
+    best_is_last = Study([(c, {"valid_cross_entropy": -c["reg_strength"]}) for c in cells])
+    last = [c["reg_strength"] for c in full_cells(best_is_last, Sizes()) if c["model"] == "P"]
+    assert last == [5e-4, 1e-3]
     study.pairs = study.pairs[1:]  # a strength of P is missing
     assert {c["model"] for c in full_cells(study, Sizes())} == set(MODELS) - {"P"}
 
