@@ -233,7 +233,7 @@ class _Encoder:
             z[np.isnan(z)] = 0.0
         if self.scaling == "robust":
             z /= np.hypot(1, z / BEND)
-        elif self.scaling == "log_tails":  # in place: this is half of the time of a small model
+        elif self.scaling == "log_tails":  # in place: it counts in a small model
             z /= BEND
             np.arcsinh(z, out=z)
             z *= BEND
