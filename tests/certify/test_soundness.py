@@ -4,6 +4,7 @@ Set PSILONNET_ATTACKS to attack more networks and rows than the slice of the eve
 """
 
 import os
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -62,6 +63,21 @@ def test_no_attack_moves_outputs_farther_than_proven(kind):
         found = attack(averaged(plain), x, radius, combinations, seed=number)
         assert (near <= far * (1 + 1e-9)).all()
         assert (found <= near + slack).all()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_copy_in_float32_strays_no_farther_than_its_own_bound(kind):
+    generator = torch.Generator().manual_seed(100 + KINDS.index(kind))
+    plain = PlainNet(random_net(generator, kind))
+    x = torch.randn(50, plain.layers[0].weight.shape[-1], generator=generator).double() / 3
+    h = x.float()
+    for layer in plain.layers:
+        edges = None if layer.edges is None else layer.edges.float()
+        h = replace(layer, weight=layer.weight.float(), bias=layer.bias.float(), edges=edges)(h)
+    strayed = (h.double() - plain(x)).abs().amax(dim=(0, 2))
+    here = torch.zeros(len(x), dtype=torch.float64)
+    assert (strayed <= forward_error(plain, x, here, unit=2**-24)).all()
+    assert (strayed > forward_error(plain, x, here)).any()  # which is not that of float64
 
 
 def kinks(plain, start, end):

@@ -14,6 +14,7 @@ import pytest
 import torch
 
 from psilonnet import PSiLONClassifier, PSiLONRegressor
+from psilonnet.certify import forward_error
 from psilonnet.deploy import onnx_inputs
 from psilonnet.deploy.onnx.outcome import plain_labels
 from psilonnet.nn import PlainNet
@@ -168,6 +169,9 @@ def test_core_has_only_what_verifiers_know(fitted, tmp_path):
     (found,) = session.run(["outputs"], {"x": encoded.astype(np.float32)})
     expected = PlainNet(fitted.net_)(torch.from_numpy(encoded)).mean(dim=0).numpy()
     np.testing.assert_allclose(found, expected, rtol=TOLERANCE, atol=TOLERANCE)
+    x = torch.from_numpy(encoded)
+    far = forward_error(PlainNet(fitted.net_), x, torch.zeros(len(x)).double(), unit=2**-24)
+    assert (np.abs(found - expected).max(axis=1) <= far.numpy()).all()
 
 
 def test_file_has_named_inputs_and_says_nothing_of_its_origin(exported):

@@ -1,4 +1,4 @@
-"""How far float64 arithmetic can stray from exact arithmetic, as a bound computed in advance."""
+"""How far rounded arithmetic can stray from exact arithmetic, as a bound computed in advance."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ if TYPE_CHECKING:
 
     from psilonnet.nn import PlainNet
 
-UNIT = 2.0**-53
+UNIT = 2.0**-53  # the unit roundoff of float64
 
 
-def gamma(n: int) -> float:
+def gamma(n: int, unit: float = UNIT) -> float:
     """Return the relative error of a sum of n products in any order, doubled for safety."""
-    return 2 * n * UNIT / (1 - n * UNIT)
+    return 2 * n * unit / (1 - n * unit)
 
 
 def inflated(total: Tensor, n: int) -> Tensor:
@@ -24,7 +24,7 @@ def inflated(total: Tensor, n: int) -> Tensor:
     return total * (1 + gamma(n))
 
 
-def forward_error(net: PlainNet, x: Tensor, radius: Tensor) -> Tensor:
+def forward_error(net: PlainNet, x: Tensor, radius: Tensor, *, unit: float = UNIT) -> Tensor:
     """Return by how much a computed output can differ from the exact one, near given rows.
 
     By induction over the layers, with A the largest sum of ``|W|`` in a row: inputs that are off
@@ -37,6 +37,9 @@ def forward_error(net: PlainNet, x: Tensor, radius: Tensor) -> Tensor:
     x : Tensor of shape (rows, in)
     radius : Tensor of shape (rows,)
         The bound holds for all inputs within this distance (L-infinity) of the row.
+    unit : float, default=2**-53
+        The unit roundoff of the arithmetic. With 2**-24 the bound is about a copy of the network in
+        float32: inputs, weights and all that is computed.
 
     Returns
     -------
@@ -45,12 +48,12 @@ def forward_error(net: PlainNet, x: Tensor, radius: Tensor) -> Tensor:
     worst = torch.zeros(len(x), dtype=torch.float64)
     for member in range(len(net.layers[0].weight)):
         size = x.abs().amax(dim=-1) + radius
-        error = torch.zeros_like(size)
+        error = size * unit  # inputs are rounded, too
         for layer in net.layers:
             w, b = layer.weight[member], float(layer.bias[member].abs().max())
             a = float(w.abs().sum(dim=(-1, -2)).max())
-            g = gamma(w.shape[-1] * w.shape[-2] + 3)
+            g = gamma(w.shape[-1] * w.shape[-2] + 3, unit)
             error = (1 + g) * a * error + g * (a * size + b)
             size = (a * size + b) * (1 + g) + error
-        worst = torch.maximum(worst, error + size * 4 * UNIT)  # and the average over members
+        worst = torch.maximum(worst, error + size * 4 * unit)  # and the average over members
     return 2 * worst
