@@ -13,6 +13,12 @@ def test_mix_rises_linearly_over_the_last_steps_to_one():
     assert mixes[90:] == pytest.approx([k / 10 for k in range(1, 11)])
 
 
+def test_mix_reaches_one_early_if_training_is_to_settle():
+    mixes = [Pruning(steps=10, settle=4).mix_at(k, 100) for k in range(100)]
+    assert mixes[90:96] == pytest.approx([k / 6 for k in range(1, 7)])
+    assert mixes[96:] == [1.0] * 4
+
+
 def test_pruning_from_the_start_is_a_stage_of_the_whole_length():
     mixes = [Pruning(steps=100).mix_at(k, 100) for k in range(100)]
     assert mixes[0] > 0

@@ -38,7 +38,7 @@ RUNGS = {
     "one_standard_error": ((0.05, 8), (0.3, 5)),
 }
 ROUNDS = 30  # of the greedy average
-PRUNE_NORMS = (16.0, 8.0, 4.0, 2.0, 1.0)  # of the rows when pruning begins: large leaves little
+PRUNE_NORMS = (16.0, 8.0, 4.0, 2.0)  # of the rows when pruning begins: large leaves little
 PRUNE_LOSS = 0.01  # the share of the held-out loss that pruning may add
 
 
@@ -94,10 +94,9 @@ class Choice:
         The average of the outputs of networks that were not trained on these rows.
     net : Network
         The average of the networks that were picked, as trained on the splits.
-    first : Split
-        The first of the splits.
+    splits : sequence of Split
     loss : float
-        Of the heaviest, on the rows held out in the first split.
+        Of the heaviest, on the held-out rows.
     """
 
     picks: list[Pick]
@@ -106,7 +105,7 @@ class Choice:
     held_out: Array
     outputs: Array
     net: Network
-    first: Split
+    splits: Sequence[Split]
     loss: float
 
 
@@ -129,7 +128,6 @@ def choose(
     order = sorted(np.flatnonzero(weights), key=lambda k: -weights[k])
     picked = [candidates[k] for k in order]
     shares = [float(weights[k]) for k in order]
-    rows = splits[0][1]
     return Choice(
         picks=[Pick(c.design, c.strength, w) for c, w in zip(picked, shares, strict=True)],
         path={name: [v for path in paths for v in path[name]] for name in paths[0]},
@@ -137,8 +135,8 @@ def choose(
         held_out=held,
         outputs=np.tensordot(shares, np.stack([c.outputs for c in picked]), axes=1),
         net=averaged([c.nets for c in picked], [w for w in shares for _ in splits]),
-        first=splits[0],
-        loss=HeldOut(problem, rows).mean(picked[0].outputs[: len(rows)]),
+        splits=splits,
+        loss=HeldOut(problem, held).mean(picked[0].outputs),
     )
 
 
@@ -172,7 +170,7 @@ def _try_strengths(
         raise DivergedError(run.history.diverged)
     candidates = []
     for k in whole:
-        nets, outputs = _of_strength(run, problem, splits, k)
+        nets, outputs = _of_setting(run, problem, splits, k)
         history = history_of(run, [k * n + f for f in range(n)])
         strength = float(strengths[k])
         candidates.append(Candidate(design, strength, float(losses[k]), nets, outputs, history))
@@ -180,10 +178,10 @@ def _try_strengths(
     return candidates, {"knots": [float(design.knots)] * len(strengths), **path}
 
 
-def _of_strength(
+def _of_setting(
     run: Run, problem: Problem, splits: Sequence[Split], k: int
 ) -> tuple[Network, Array]:
-    """Return the networks of a strength, and their outputs on the rows held out from each."""
+    """Return the networks of a strength (or norm), and their outputs on the rows held out from each."""
     n = len(splits)
     places = [p for p, member in enumerate(run.members) if member // n == k]
     nets = take_members(run.net, torch.tensor(places)).cpu()
@@ -295,14 +293,15 @@ def choose_row_norm(problem: Problem, choice: Choice) -> Generator[Job, Run, flo
 
     It holds if its loss on the held-out rows is at most 1 % above that without pruning.
     """
-    train, held = choice.first
     design, strength = choice.picks[0].design, choice.picks[0].strength
-    net = repeat_member(design.make_nets(problem, [0])[0], len(PRUNE_NORMS))
-    strengths = [strength] * len(PRUNE_NORMS)
-    run = yield design.job(net, problem, problem.rows(train), None, strengths, prune=PRUNE_NORMS)
-    held_out, x = HeldOut(problem, held), problem.x[torch.as_tensor(held)]
-    for place, member in enumerate(run.members):
-        pruned = take_members(run.net, torch.tensor([place])).cpu()
-        if held_out.mean(forward(pruned, x)) <= (1 + PRUNE_LOSS) * choice.loss:
-            return PRUNE_NORMS[member]
+    splits, held_out = choice.splits, HeldOut(problem, choice.held_out)
+    norms = tuple(norm for norm in PRUNE_NORMS for _ in splits)
+    net = repeat_member(design.make_nets(problem, [0])[0], len(norms))
+    train = rows_of_splits(problem, [a for a, _ in splits], len(PRUNE_NORMS))
+    run = yield design.job(net, problem, train, None, [strength] * len(norms), prune=norms)
+    for k, norm in enumerate(PRUNE_NORMS):
+        if {k * len(splits) + f for f in range(len(splits))} <= {*run.members}:
+            _, outputs = _of_setting(run, problem, splits, k)
+            if held_out.mean(outputs) <= (1 + PRUNE_LOSS) * choice.loss:
+                return norm
     return PRUNE_NORMS[-1]

@@ -118,7 +118,8 @@ class Design:
         """Return the job to train a population, pruned from rows of a norm if one is given."""
         plan = self.plan
         if prune is not None:
-            stage = Pruning(max(1, round(PRUNE_SHARE * plan.steps)), row_norm=prune)
+            steps = max(1, round(PRUNE_SHARE * plan.steps))
+            stage = Pruning(steps, row_norm=prune, settle=steps // 2)
             plan = replace(plan, prune=stage)
         shapes = tuple((name, t.shape[1:]) for name, t in net.state_dict().items())
         settings = (self.learning_rate, self.device, replace(plan, seed=0))

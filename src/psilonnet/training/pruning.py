@@ -32,10 +32,14 @@ class Pruning:
         Bring every row of every direction to this norm, or to that of its member, when the stage
         begins. The larger, the sparser. By default rows stay as training left them, as in the
         paper.
+    settle : int, default=0
+        How many of these steps, the last, train on with the projection alone. The paper has none;
+        but its learning rate is then close to zero when the last small weights go.
     """
 
     steps: int = 1000
     row_norm: float | tuple[float, ...] | None = None
+    settle: int = 0
 
     def norm_of(self, member: int) -> float | None:
         """Return the norm for the rows of a member; a tuple begins again after its end."""
@@ -44,12 +48,12 @@ class Pruning:
         return self.row_norm
 
     def mix_at(self, step: int, total: int) -> float:
-        """Return the share of the projection at a step: from 0 before the stage to 1 at its end.
+        """Return the share of the projection at a step: from 0 before the stage to 1.
 
         Implements Section 2.2, the annealing of alpha.
         """
         done = step - (total - self.steps) + 1
-        return min(1.0, max(0.0, done / self.steps))
+        return min(1.0, max(0.0, done / max(1, self.steps - self.settle)))
 
     def begins_at(self, total: int) -> int:
         """Return the first step of the stage."""
