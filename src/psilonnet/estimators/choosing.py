@@ -181,7 +181,7 @@ def _try_strengths(
 def _of_setting(
     run: Run, problem: Problem, splits: Sequence[Split], k: int
 ) -> tuple[Network, Array]:
-    """Return the networks of a strength (or norm), and their outputs on the rows held out from each."""
+    """Return the networks of a strength or norm, and their outputs on rows held out from each."""
     n = len(splits)
     places = [p for p, member in enumerate(run.members) if member // n == k]
     nets = take_members(run.net, torch.tensor(places)).cpu()
