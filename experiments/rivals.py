@@ -171,12 +171,13 @@ def fit_pytabkit(name: str, task: str, parts: dict[str, Part], protocol: str) ->
     return model.fit(train.x, train.y, **held_out, cat_col_names=categories(train.x))
 
 
-def fit_ours(task: str, parts: dict[str, Part], protocol: str) -> Any:
-    """Fit our estimator with its defaults."""
+def fit_ours(task: str, parts: dict[str, Part], protocol: str, **settings: Any) -> Any:
+    """Fit our estimator, with its defaults if no settings are given."""
     kind = PSiLONRegressor if task == "regression" else PSiLONClassifier
     train, valid = parts["train"], parts["valid"]
     given = None if protocol == "user" else (valid.x, valid.y)
-    return kind(random_state=0, verbose=False).fit(train.x, train.y, validation_data=given)
+    model = kind(random_state=0, verbose=False, **settings)
+    return model.fit(train.x, train.y, validation_data=given)
 
 
 FITS: dict[str, Callable[..., Any]] = {

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from experiments import learning_curves, rivals
+from experiments import costs, learning_curves, rivals
 from experiments.data import ALL, load_table
 from experiments.rivals_report import DEVELOPMENT, figures, ranks, wins, write_report
 
@@ -75,6 +75,23 @@ def test_our_estimator_is_one_of_the_rivals(data_dir, monkeypatch):
             result = rivals.compute(cell, data=data_dir)
             assert 0 < result["test_loss"] < 10
             assert result["bound"] > 0
+
+
+def test_costs_are_measured_and_drawn(tmp_path, data_dir, monkeypatch):
+    monkeypatch.setattr(costs, "BUDGETS", {"psilonnet": {"max_steps": 2, "width": 4, "knots": 0}})
+    cell = {"dataset": "bike_sharing_demand", "model": "psilonnet", "seed": 0}
+    measured = costs.compute(cell, data=data_dir)
+    assert 0 < measured["test_loss"] < 10
+    monkeypatch.undo()
+    made_up = [
+        {**cell, "test_loss": 0.9 if cell["model"] in costs.BUDGETS else 1, "seconds": 1 + k}
+        for k, cell in enumerate(costs.cells())
+    ]
+    found = costs.points(made_up)
+    assert found["psilonnet"][1] == pytest.approx(0.9)
+    assert found["CatBoost"][1] == 1
+    costs.draw(found, tmp_path / "costs.png")
+    assert (tmp_path / "costs.png").stat().st_size > 10_000
 
 
 def test_learning_curves_are_counted_and_drawn(tmp_path):
