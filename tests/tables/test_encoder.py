@@ -86,6 +86,21 @@ def test_bent_scaling_tames_outliers_and_is_no_steeper_than_its_slope(scaling, v
     assert (moved <= encoder.codes[0].slope * np.diff(grid) * (1 + 1e-6) + 1e-9).all()
 
 
+@pytest.mark.parametrize("code", [-999.0, 1e14])
+def test_codes_for_missing_numbers_do_not_set_the_scale(code):
+    values = np.random.default_rng(0).normal(size=1000)
+    with_codes = np.where(np.arange(1000) % 100 == 0, code, values)
+    own = fitted(pd.DataFrame({"a": values}), "log_tails")[0].codes[0]
+    coded = fitted(pd.DataFrame({"a": with_codes}), "log_tails")[0].codes[0]
+    assert own.scale == pytest.approx(values.std(), rel=1e-3)
+    assert own.scale < coded.scale < 1.25 * own.scale
+    weighted = fitted(pd.DataFrame({"a": with_codes}), "log_tails", np.arange(1000) % 100 > 0)[0]
+    assert weighted.codes[0].scale == pytest.approx(own.scale, rel=0.02)
+    # Half of these numbers are equal: all others would be far out.
+    mostly = fitted(pd.DataFrame({"a": [0.0] * 9 + [50.0]}), "log_tails")[0].codes[0]
+    assert mostly.scale == pytest.approx(15)
+
+
 def test_huge_and_constant_numbers_stay_finite():
     frame = pd.DataFrame({"huge": [1e300, -1e300, 0.0], "same": [0.1 + 0.2] * 3})
     for scaling in get_args(Scaling):

@@ -1,10 +1,13 @@
+import copy
+
 import pytest
 import torch
 
+from psilonnet.deploy import compact_nets
 from psilonnet.functional import row_norm
 from psilonnet.nn import make_net, path_norm_penalty
 from psilonnet.training import Plan, Pruning, Rows, Run, live_widths
-from psilonnet.training.pruning import rescale_rows_
+from psilonnet.training.pruning import drop_neurons_, rescale_rows_
 
 
 def test_mix_rises_linearly_over_the_last_steps_to_one():
@@ -23,6 +26,12 @@ def test_pruning_from_the_start_is_a_stage_of_the_whole_length():
     mixes = [Pruning(steps=100).mix_at(k, 100) for k in range(100)]
     assert mixes[0] > 0
     assert mixes[-1] == 1
+
+
+def test_stage_ends_where_the_mix_is_one_first():
+    for stage in (Pruning(10), Pruning(10, settle=4), Pruning(100, settle=99), Pruning(200)):
+        mixes = [stage.mix_at(k, 100) for k in range(100)]
+        assert stage.ends_at(100) == mixes.index(1)
 
 
 def problem(generator):
@@ -112,3 +121,53 @@ def test_live_widths_of_a_residual_net_include_the_skips():
         net.layers[1].direction[:, 0, 3] = 10.0
         net.layers[0].direction[:, 0, 1] = 10.0
     assert live_widths(net) == [1, 3, 2, 1]
+
+
+def pruned_run(net, generator, **stage):
+    plan = Plan(steps=60, batch_size=50, prune=Pruning(40, 8.0, **stage), progress=False)
+    run = Run(
+        net,
+        problem(generator),
+        loss="squared_error",
+        penalty=path_norm_penalty,
+        reg_strength=1e-3,
+        plan=plan,
+    )
+    run.train()
+    return run
+
+
+@pytest.mark.parametrize("drop", [0.1, 0.5])
+def test_dropped_neurons_stay_dropped(drop, generator):
+    net = make_net("P-Net", 6, 1, width=64, depth=3, members=(1,), generator=generator)
+    kept = pruned_run(copy.deepcopy(net), torch.Generator().manual_seed(0), settle=20)
+    less = pruned_run(net, torch.Generator().manual_seed(0), settle=20, drop=drop)
+    fewer, more = (compact_nets(run.net)[0].widths for run in (less, kept))
+    assert all(a < b for a, b in zip(fewer[1:-1], more[1:-1], strict=True))
+    assert min(fewer) > 0
+
+
+@pytest.mark.parametrize("share", [0.0, 0.1, 0.4])
+def test_dropped_neurons_carry_no_more_than_their_share(share, generator):
+    net = make_net("P-Net", 6, 2, width=32, depth=1, generator=generator)
+    with torch.no_grad():
+        for layer in net.layers:
+            layer.direction.add_(torch.randn(layer.direction.shape, generator=generator))
+    norms = row_norm(net.layers[1].direction.detach())
+    mass = net.layers[1].weight.detach().abs().sum(dim=(0, 1))
+    drop_neurons_(net, share, torch.optim.Adam(net.parameters()))
+    gone = (net.layers[1].direction == 0).all(dim=0).all(dim=0)
+    assert float(mass[gone].sum()) <= share * float(mass.sum())
+    assert bool(gone.any()) == (share > 0)
+    if share > 0:
+        assert mass[gone].max() <= mass[~gone].min()
+    torch.testing.assert_close(row_norm(net.layers[1].direction.detach()), norms)
+
+
+def test_residual_blocks_keep_what_they_hand_on(generator):
+    net = make_net("P-ResNet", 6, 1, width=32, depth=3, generator=generator)
+    blocks = [layer for layer in net.layers if layer.residual]
+    before = [layer.direction.detach().clone() for layer in blocks]
+    drop_neurons_(net, 0.3, torch.optim.Adam(net.parameters()))
+    assert all(torch.equal(a, b.direction) for a, b in zip(before, blocks, strict=True))
+    assert (net.layers[-1].direction == 0).any()

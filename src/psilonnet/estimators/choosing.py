@@ -38,7 +38,7 @@ RUNGS = {
     "one_standard_error": ((0.05, 8), (0.3, 5)),
 }
 ROUNDS = 30  # of the greedy average
-PRUNE_NORMS = (16.0, 8.0, 4.0, 2.0)  # of the rows when pruning begins: large leaves little
+PRUNE_NORMS = (16.0, 8.0, 4.0, 2.0, 1.0)  # of the rows when pruning begins: large leaves little
 PRUNE_LOSS = 0.01  # the share of the held-out loss that pruning may add
 
 

@@ -52,7 +52,8 @@ class PSiLONClassifier(ClassifierMixin, BasePSiLON):  # type: ignore[misc]
         left; how many is chosen on held-out rows, for at most 1 % more loss if that can be had.
     scaling : {"standard", "robust", "log_tails"}, default="log_tails"
         How numbers are scaled: by standard deviations; by quartiles, with outliers clipped
-        smoothly; or by standard deviations with tails that grow like a logarithm.
+        smoothly; or by standard deviations with tails that grow like a logarithm, and with far-out
+        numbers (such as -999) pulled in before the deviation is taken.
     class_weight : dict, "balanced" or None, default=None
         Multiplies the loss of the rows of a class; "balanced" gives all classes the same sum.
     calibrate : bool, default=True

@@ -48,7 +48,8 @@ class PSiLONRegressor(RegressorMixin, BasePSiLON):  # type: ignore[misc]
         left; how many is chosen on held-out rows, for at most 1 % more loss if that can be had.
     scaling : {"standard", "robust", "log_tails"}, default="log_tails"
         How numbers are scaled: by standard deviations; by quartiles, with outliers clipped
-        smoothly; or by standard deviations with tails that grow like a logarithm.
+        smoothly; or by standard deviations with tails that grow like a logarithm, and with far-out
+        numbers (such as -999) pulled in before the deviation is taken.
     loss : {"squared_error", "absolute_error", "huber"}, default="squared_error"
         What is minimised, in quartile deviations of the target; Huber's is linear beyond 1.
     max_steps : int or "auto", default="auto"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
-from psilonnet.tables.quantiles import weighted_mean_and_deviation, weighted_quantile
+from psilonnet.tables.quantiles import weighted_mean_and_deviation, weighted_quantile, within_fences
 
 if TYPE_CHECKING:
     from psilonnet.tables.columns import Column
@@ -55,14 +55,15 @@ class NumberCode:
         """Choose center and scale from the rows that are not missing."""
         present = ~np.isnan(column.values)
         values, weight = column.values[present], weight[present]
-        center, scale = weighted_mean_and_deviation(values, weight)
+        usual = within_fences(values, weight) if scaling == "log_tails" else values
+        center, scale = weighted_mean_and_deviation(usual, weight)
         low, high = (float(values.min()), float(values.max())) if len(values) else (0.0, 0.0)
         if scaling == "robust":
             quartiles = weighted_quantile(values, weight, np.array([0.25, 0.5, 0.75]))
             center, spread = float(quartiles[1]), float(quartiles[2] - quartiles[0]) / 1.349
             scale = spread if spread > 0 else scale
         # Rounding leaves a constant column a deviation of about 1e-16 of its size.
-        if low == high or scale <= max(LEAST, 1e-13 * max(abs(low), abs(high))):
+        if low == high or scale <= max(LEAST, 1e-13 * float(np.abs(usual).max())):
             scale = 0.0
         some_missing = bool(present.any() and not present.all())
         return cls(center, scale, low, high, scaling, some_missing)

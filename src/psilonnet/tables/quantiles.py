@@ -45,3 +45,19 @@ def weighted_quantile(values: Floats, weight: Floats, levels: Floats) -> Floats:
     middle = np.cumsum(mass) - mass / 2
     quantiles: Floats = np.interp(np.asarray(levels) * mass.sum(), middle, points)
     return quantiles
+
+
+def within_fences(values: Floats, weight: Floats) -> Floats:
+    """Return the values, those farther than three quartile ranges from the quartiles pulled in.
+
+    These are Tukey's "far out" values. If the quartiles are equal, nothing is far out.
+
+    Examples
+    --------
+    >>> within_fences(np.array([-999.0, 1, 2, 3, 4, 5]), np.ones(6))
+    array([-8.,  1.,  2.,  3.,  4.,  5.])
+    """
+    first, third = weighted_quantile(values, weight, np.array([0.25, 0.75]))
+    with np.errstate(over="ignore"):  # the ends of all numbers are not fences
+        reach = 3 * (third - first)
+        return np.clip(values, first - reach, third + reach) if reach > 0 else values

@@ -19,7 +19,7 @@ from psilonnet.training.memory import kept_memory
 from psilonnet.training.plan import Plan
 from psilonnet.training.population import check_memory, members_of, take_members, take_moments
 from psilonnet.training.projected import project_directions_
-from psilonnet.training.pruning import rescale_rows_, row_norms
+from psilonnet.training.pruning import drop_neurons_, rescale_rows_, row_norms
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -164,6 +164,8 @@ class Run:
         mix = prune.mix_at(self.step, self.plan.steps)
         if mix > 0:
             self.net.set_prune_mix(mix)
+        if prune.drop > 0 and self.step == prune.ends_at(self.plan.steps):
+            drop_neurons_(self.net, prune.drop, self.optimizer)
 
     @torch.no_grad()
     def _evaluate(self) -> None:

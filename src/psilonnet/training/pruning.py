@@ -35,11 +35,15 @@ class Pruning:
     settle : int, default=0
         How many of these steps, the last, train on with the projection alone. The paper has none;
         but its learning rate is then close to zero when the last small weights go.
+    drop : float, default=0
+        Once only the projection is left, let nobody read the neurons that carry least of the
+        bound, in each layer this share of it: :func:`drop_neurons_`. The paper keeps them.
     """
 
     steps: int = 1000
     row_norm: float | tuple[float, ...] | None = None
     settle: int = 0
+    drop: float = 0.0
 
     def norm_of(self, member: int) -> float | None:
         """Return the norm for the rows of a member; a tuple begins again after its end."""
@@ -59,18 +63,54 @@ class Pruning:
         """Return the first step of the stage."""
         return max(0, total - self.steps)
 
+    def ends_at(self, total: int) -> int:
+        """Return the first step with the projection alone."""
+        return max(self.begins_at(total), total - self.settle - 1)
+
 
 @torch.no_grad()
 def rescale_rows_(net: Network, norms: Tensor, optimizer: torch.optim.Adam) -> None:
     """Give all rows of a member's directions one norm; moments follow: Adam sees no break."""
     for layer in net.layers:
-        wanted = norms.to(layer.direction).unsqueeze(-1)
-        factor = (wanted / row_norm(layer.direction).clamp(min=1e-30))[..., None, None]
-        layer.direction.mul_(factor)
+        _bring_rows_to_(layer.direction, norms.to(layer.direction).unsqueeze(-1), optimizer)
+
+
+def _bring_rows_to_(direction: Tensor, norms: Tensor, optimizer: torch.optim.Adam) -> None:
+    factor = (norms / row_norm(direction).clamp(min=1e-30))[..., None, None]
+    direction.mul_(factor)
+    state = optimizer.state.get(direction)
+    if state:
+        state["exp_avg"].div_(factor)  # gradients shrink as directions grow
+        state["exp_avg_sq"].div_(factor.square())
+
+
+@torch.no_grad()
+def drop_neurons_(net: Network, share: float, optimizer: torch.optim.Adam) -> None:
+    """Let nobody read the neurons that carry the least of the bound.
+
+    As all rows of a layer have one norm, a neuron carries what the paths from it to the outputs
+    weigh. From the top layer down, the lightest neurons are dropped that have the given share of
+    their layer together. Under the projection alone their weights stay zero; rows keep their
+    norms, as short ones would become dense. Neurons that a residual block hands on are read by it
+    whatever its weights are, and stay.
+    """
+    above = None
+    for layer in reversed(net.layers[1:]):
+        weight = layer.weight.abs().amax(dim=-2)  # (..., out, in)
+        mass = weight.sum(dim=-2) if above is None else (above.unsqueeze(-2) @ weight).squeeze(-2)
+        if layer.residual:
+            above = mass if above is None else mass + above
+            continue
+        lightest, order = mass.sort(dim=-1)
+        few = lightest.cumsum(dim=-1) <= share * lightest.sum(dim=-1, keepdim=True)
+        dropped = torch.zeros_like(few).scatter(-1, order, few)
+        above = mass.masked_fill(dropped, 0.0)
+        columns, norms = dropped[..., None, None, :], row_norm(layer.direction)
+        layer.direction.masked_fill_(columns, 0.0)
         state = optimizer.state.get(layer.direction)
         if state:
-            state["exp_avg"].div_(factor)  # gradients shrink as directions grow
-            state["exp_avg_sq"].div_(factor.square())
+            state["exp_avg"].masked_fill_(columns, 0.0)
+        _bring_rows_to_(layer.direction, norms, optimizer)
 
 
 @torch.no_grad()
