@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import csv
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +13,7 @@ import torch
 from psilonnet.scale import run_cells
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     from psilonnet.scale import Results
 
@@ -47,6 +48,15 @@ def run_study(
 def _compute_alone(cell: Cell, *, compute: Callable[..., Cell], data: str) -> Any:
     torch.set_num_threads(1)
     return rounded(compute(cell, data=data))
+
+
+def write_csv(lines: Sequence[Cell], path: Path) -> None:
+    """Write lines of equal columns."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w", newline="") as file:
+        writer = csv.DictWriter(file, list(lines[0]))
+        writer.writeheader()
+        writer.writerows(lines)
 
 
 def rounded(value: Any) -> Any:

@@ -8,7 +8,6 @@ environment. Times are the processor's, on one thread, the choice of settings in
 
 from __future__ import annotations
 
-import csv
 import json
 from math import exp, log
 from statistics import mean, median
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import matplotlib.pyplot as plt
 
-from experiments.cells import experiment_arguments, run_study
+from experiments.cells import experiment_arguments, run_study, write_csv
 from experiments.data import load_table, reported_loss
 from experiments.learning_curves import STYLES, TABLES
 from experiments.rivals import FITS, fit_ours, make_parts, mean_loss
@@ -118,11 +117,7 @@ def main() -> None:
         }
         for cell in cells()
     ]
-    arguments.results.mkdir(parents=True, exist_ok=True)
-    with (arguments.results / "costs.csv").open("w", newline="") as file:
-        writer = csv.DictWriter(file, list(lines[0]))
-        writer.writeheader()
-        writer.writerows(lines)
+    write_csv(lines, arguments.results / "costs.csv")
     found = points(lines)
     draw(found, arguments.results / "costs.png")
     print(json.dumps({m: [round(s, 1), round(r, 4)] for m, (s, r) in found.items()}))

@@ -6,6 +6,7 @@ import csv
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from experiments.cells import write_csv
 from experiments.fashion_nets import PLAN
 from experiments.fashion_picture import draw
 from experiments.fashion_study import (
@@ -147,14 +148,6 @@ def markdown(study: Study) -> str:
     ):
         text += [title, markdown_table(section)] if section else []
     return "\n".join(text)
-
-
-def write_csv(lines: list[Line], path: Path) -> None:
-    """Write lines of equal columns."""
-    with path.open("w", newline="") as file:
-        writer = csv.DictWriter(file, list(lines[0]))
-        writer.writeheader()
-        writer.writerows(lines)
 
 
 def write_certificates(study: Study, folder: Path) -> None:

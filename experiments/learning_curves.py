@@ -8,14 +8,13 @@ protocol "user" of ``experiments.rivals``, and its environment.
 
 from __future__ import annotations
 
-import csv
 import json
 from time import perf_counter
 from typing import TYPE_CHECKING
 
 import matplotlib.pyplot as plt
 
-from experiments.cells import experiment_arguments, run_study
+from experiments.cells import experiment_arguments, run_study, write_csv
 from experiments.data import load_table, reported_loss
 from experiments.rivals import FITS, THRICE, make_parts, mean_loss
 
@@ -108,11 +107,7 @@ def main() -> None:
         }
         for cell in cells()
     ]
-    arguments.results.mkdir(parents=True, exist_ok=True)
-    with (arguments.results / "learning_curves.csv").open("w", newline="") as file:
-        writer = csv.DictWriter(file, list(lines[0]))
-        writer.writeheader()
-        writer.writerows(lines)
+    write_csv(lines, arguments.results / "learning_curves.csv")
     draw(lines, arguments.results / "learning_curves.png")
     print(json.dumps(counts(lines)))
 

@@ -39,6 +39,20 @@ def problem(generator):
     return Rows(x, x[:, :1] * x[:, 1:2])
 
 
+def pruned_run(net, generator, stage, *callbacks):
+    run = Run(
+        net,
+        problem(generator),
+        loss="squared_error",
+        penalty=path_norm_penalty,
+        reg_strength=1e-3,
+        plan=Plan(steps=60, batch_size=50, prune=stage, progress=False),
+        callbacks=callbacks,
+    )
+    run.train()
+    return run
+
+
 class NormsAreKept:
     """A callback that checks the row norms of every layer after every step."""
 
@@ -61,17 +75,7 @@ class NormsAreKept:
 def test_pruning_ends_in_exact_zeros_with_norms_kept_at_every_step(variant, norm, generator):
     net = make_net(variant, 6, 1, width=32, depth=3, members=(2,), generator=generator)
     check = NormsAreKept()
-    plan = Plan(steps=60, batch_size=50, prune=Pruning(20, row_norm=norm), progress=False)
-    run = Run(
-        net,
-        problem(generator),
-        loss="squared_error",
-        penalty=path_norm_penalty,
-        reg_strength=1e-3,
-        plan=plan,
-        callbacks=[check],
-    )
-    run.train()
+    run = pruned_run(net, generator, Pruning(20, row_norm=norm), check)
     assert check.steps == 60
     assert (run.net.exact_sparsity() > 0).all()
     assert len(run.history.row_norms) == len(net.layers)
@@ -123,25 +127,13 @@ def test_live_widths_of_a_residual_net_include_the_skips():
     assert live_widths(net) == [1, 3, 2, 1]
 
 
-def pruned_run(net, generator, **stage):
-    plan = Plan(steps=60, batch_size=50, prune=Pruning(40, 8.0, **stage), progress=False)
-    run = Run(
-        net,
-        problem(generator),
-        loss="squared_error",
-        penalty=path_norm_penalty,
-        reg_strength=1e-3,
-        plan=plan,
-    )
-    run.train()
-    return run
-
-
 @pytest.mark.parametrize("drop", [0.1, 0.5])
 def test_dropped_neurons_stay_dropped(drop, generator):
     net = make_net("P-Net", 6, 1, width=64, depth=3, members=(1,), generator=generator)
-    kept = pruned_run(copy.deepcopy(net), torch.Generator().manual_seed(0), settle=20)
-    less = pruned_run(net, torch.Generator().manual_seed(0), settle=20, drop=drop)
+    kept, less = (
+        pruned_run(copy.deepcopy(net), torch.Generator().manual_seed(0), stage)
+        for stage in (Pruning(40, 8.0, settle=20), Pruning(40, 8.0, settle=20, drop=drop))
+    )
     fewer, more = (compact_nets(run.net)[0].widths for run in (less, kept))
     assert all(a < b for a, b in zip(fewer[1:-1], more[1:-1], strict=True))
     assert min(fewer) > 0
