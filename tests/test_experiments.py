@@ -1,10 +1,12 @@
 """Experiments on a small scale: the data are read as the paper says, and the pieces fit."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 import torch
 
-from experiments import certificates
+from experiments import certificates, rivals
 from experiments.baselines import forest_grid, linear_grid
 from experiments.data import EIGHT, encode_columns, load_table, make_parts, split_rows
 from experiments.grid import best, fresh_grid, warm_grid
@@ -164,7 +166,20 @@ def test_certificates_lie_between_attack_and_bound(name, data_dir):
     torch.set_num_threads(1)
     net, strength = certificates.train("P-Net", table, parts, SMALL)
     assert strength in certificates.MODELS["P-Net"]
-    cell = certificates.measure(net, table, parts)
+    check_certificates(certificates.measure(net, table.task, parts.test))
+
+
+@pytest.mark.parametrize("name", ["compas_two_years", "bike_sharing_demand"])
+def test_certificates_of_our_estimators_are_about_their_average(name, data_dir, monkeypatch):
+    quick = {"max_steps": 300, "width": 16, "knots": 4, "reg_strength": (1e-3, 1e-2)}
+    monkeypatch.setattr(certificates, "ROWS", 100)
+    monkeypatch.setattr(certificates, "fit_ours", partial(rivals.fit_ours, **quick))
+    cell = certificates.compute({"dataset": name, "model": "psilonnet"}, data=data_dir)
+    check_certificates(cell)
+    assert cell["right"] > 0.55
+
+
+def check_certificates(cell):
     assert cell["merged"] <= cell["improved"] * (1 + 1e-9) <= cell["path_norm"] * (1 + 1e-6)
     assert cell["path_norm"] <= cell["product"] * (1 + 1e-6)
     for size in certificates.SIZES:
