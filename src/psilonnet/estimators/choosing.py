@@ -95,8 +95,8 @@ class Choice:
     net : Network
         The average of the networks that were picked, as trained on the splits.
     splits : sequence of Split
-    loss : float
-        Of the heaviest, on the held-out rows.
+    heaviest : ndarray of shape (held-out rows, outputs)
+        The same of the heaviest alone.
     """
 
     picks: list[Pick]
@@ -106,7 +106,7 @@ class Choice:
     outputs: Array
     net: Network
     splits: Sequence[Split]
-    loss: float
+    heaviest: Array
 
 
 def choose(
@@ -136,7 +136,7 @@ def choose(
         outputs=np.tensordot(shares, np.stack([c.outputs for c in picked]), axes=1),
         net=averaged([c.nets for c in picked], [w for w in shares for _ in splits]),
         splits=splits,
-        loss=HeldOut(problem, held).mean(picked[0].outputs),
+        heaviest=picked[0].outputs,
     )
 
 
@@ -231,6 +231,13 @@ class HeldOut:
         """Return the mean loss."""
         return float(self.losses(outputs).mean())
 
+    def surely_more(self, outputs: Array, usual: Array) -> float:
+        """Return how much more the loss of outputs is, as a share, one standard error included."""
+        losses = self.losses(usual)
+        more = self.losses(outputs) - losses
+        error = more.std(correction=0) / len(more) ** 0.5
+        return float((more.mean() + error) / losses.mean().clamp(min=1e-300))
+
 
 def all_on(candidates: Sequence[Candidate], k: int) -> Array:
     """Return all weight on one."""
@@ -291,7 +298,8 @@ WAYS = {
 def choose_row_norm(problem: Problem, choice: Choice) -> Generator[Job, Run, float]:
     """Prune the heaviest pick from several norms of its rows; return the sparsest that holds.
 
-    It holds if its loss on the held-out rows is at most 1 % above that without pruning.
+    It holds if its loss on the held-out rows, with one standard error of the difference, is at
+    most 1 % above that without pruning.
     """
     design, strength = choice.picks[0].design, choice.picks[0].strength
     splits, held_out = choice.splits, HeldOut(problem, choice.held_out)
@@ -302,6 +310,6 @@ def choose_row_norm(problem: Problem, choice: Choice) -> Generator[Job, Run, flo
     for k, norm in enumerate(PRUNE_NORMS):
         if {k * len(splits) + f for f in range(len(splits))} <= {*run.members}:
             _, outputs = _of_setting(run, problem, splits, k)
-            if held_out.mean(outputs) <= (1 + PRUNE_LOSS) * choice.loss:
+            if held_out.surely_more(outputs, choice.heaviest) <= PRUNE_LOSS:
                 return norm
     return PRUNE_NORMS[-1]
