@@ -129,15 +129,7 @@ def warm_grid(
         cells.append(describe(run, parts, [strength], perf_counter() - begin))
         begin = perf_counter()
     joined: Cell = {
-        name: [value for cell in cells for value in cell[name]]
-        for name in (
-            "strengths",
-            "valid_loss",
-            "test_loss",
-            "penalty",
-            "path_norm",
-            "near_sparsity",
-        )
+        name: [value for cell in cells for value in cell[name]] for name in PER_STRENGTH
     }
     return {**joined, "seconds": sum(cell["seconds"] for cell in cells)}
 

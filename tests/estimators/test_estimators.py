@@ -21,7 +21,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from psilonnet import PSiLONClassifier, PSiLONRegressor
-from psilonnet.estimators.choosing import HeldOut
+from psilonnet.estimators.choosing import HeldOut, sparsest_that_holds
 from psilonnet.estimators.fitting import Problem
 from psilonnet.estimators.splits import make_splits
 from psilonnet.estimators.targets import fit_temperature
@@ -531,3 +531,19 @@ def test_pruning_must_hold_for_sure():
     assert held_out.surely_more(now_and_then, usual) == pytest.approx(
         0.21 + 0.84 * 0.433 / 20, 1e-3
     )
+
+
+def test_the_sparsest_that_holds_is_taken_else_the_best():
+    y = torch.zeros(4, 1)
+    problem = Problem(y, y, torch.ones(4), torch.ones(4), loss="squared_error", outputs=1)
+
+    def chosen(dense, **losses):
+        outputs = {float(k[1:]): np.full((4, 1), np.sqrt(loss)) for k, loss in losses.items()}
+        return sparsest_that_holds(
+            outputs, np.full((4, 1), np.sqrt(dense)), HeldOut(problem, np.arange(4))
+        )
+
+    assert chosen(1.0, n8=1.005, n4=0.999, n2=1.0) == 8
+    assert chosen(1.0, n8=1.02, n4=1.005, n2=1.0) == 4
+    assert chosen(1.0, n8=0.99, n4=0.9, n2=0.905) == 4  # pruning may even help
+    assert chosen(1.0, n8=1.4, n4=1.2, n2=1.3) == 4

@@ -162,9 +162,7 @@ def _try_strengths(
     losses = run.history.last("valid_loss").reshape(-1, n).mean(dim=1)
     # A strength counts only if none of its folds was lost.
     whole = [
-        k
-        for k in range(len(strengths))
-        if {k * n + f for f in range(n)} <= {*run.members} and bool(losses[k].isfinite())
+        k for k in range(len(strengths)) if _is_whole(run, n, k) and bool(losses[k].isfinite())
     ]
     if not whole:
         raise DivergedError(run.history.diverged)
@@ -176,6 +174,11 @@ def _try_strengths(
         candidates.append(Candidate(design, strength, float(losses[k]), nets, outputs, history))
     path = _path(run, recorder, strengths, n)
     return candidates, {"knots": [float(design.knots)] * len(strengths), **path}
+
+
+def _is_whole(run: Run, folds: int, k: int) -> bool:
+    """Return whether no fold of a strength or norm was lost."""
+    return {k * folds + f for f in range(folds)} <= {*run.members}
 
 
 def _of_setting(
@@ -296,20 +299,31 @@ WAYS = {
 
 
 def choose_row_norm(problem: Problem, choice: Choice) -> Generator[Job, Run, float]:
-    """Prune the heaviest pick from several norms of its rows; return the sparsest that holds.
-
-    It holds if its loss on the held-out rows, with one standard error of the difference, is at
-    most 1 % above that without pruning.
-    """
+    """Prune the heaviest pick from several norms of its rows; return the one to prune all from."""
     design, strength = choice.picks[0].design, choice.picks[0].strength
-    splits, held_out = choice.splits, HeldOut(problem, choice.held_out)
+    splits = choice.splits
     norms = tuple(norm for norm in PRUNE_NORMS for _ in splits)
     net = repeat_member(design.make_nets(problem, [0])[0], len(norms))
     train = rows_of_splits(problem, [a for a, _ in splits], len(PRUNE_NORMS))
     run = yield design.job(net, problem, train, None, [strength] * len(norms), prune=norms)
-    for k, norm in enumerate(PRUNE_NORMS):
-        if {k * len(splits) + f for f in range(len(splits))} <= {*run.members}:
-            _, outputs = _of_setting(run, problem, splits, k)
-            if held_out.surely_more(outputs, choice.heaviest) <= PRUNE_LOSS:
-                return norm
-    return PRUNE_NORMS[-1]
+    outputs = {
+        norm: _of_setting(run, problem, splits, k)[1]
+        for k, norm in enumerate(PRUNE_NORMS)
+        if _is_whole(run, len(splits), k)
+    }
+    if not outputs:
+        return PRUNE_NORMS[-1]
+    return sparsest_that_holds(outputs, choice.heaviest, HeldOut(problem, choice.held_out))
+
+
+def sparsest_that_holds(outputs: dict[float, Array], dense: Array, held_out: HeldOut) -> float:
+    """Return the first norm of those whose held-out outputs are given, the sparsest first, to hold.
+
+    It holds if its loss, with one standard error of the difference, is at most 1 % above the least
+    of all, with and without pruning. If none does, the one with the least loss is returned.
+    """
+    best = min([dense, *outputs.values()], key=held_out.mean)
+    for norm, own in outputs.items():
+        if held_out.surely_more(own, best) <= PRUNE_LOSS:
+            return norm
+    return min(outputs, key=lambda norm: held_out.mean(outputs[norm]))

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from psilonnet.training import Callback, Plan, Run
 
 PRUNE_SHARE = 0.5  # of the steps, at the end
+PRUNE_DROP = 0.05  # of the bound: what the neurons carry that are dropped
 
 
 @dataclass(frozen=True)
@@ -119,7 +120,7 @@ class Design:
         plan = self.plan
         if prune is not None:
             steps = max(1, round(PRUNE_SHARE * plan.steps))
-            stage = Pruning(steps, row_norm=prune, settle=steps // 2)
+            stage = Pruning(steps, row_norm=prune, settle=steps // 2, drop=PRUNE_DROP)
             plan = replace(plan, prune=stage)
         shapes = tuple((name, t.shape[1:]) for name, t in net.state_dict().items())
         settings = (self.learning_rate, self.device, replace(plan, seed=0))

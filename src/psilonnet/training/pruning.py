@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
     from psilonnet.nn import Network
 
+LEAST_NORM = 2.0  # of a row that was longer and loses what it read of dropped neurons
+
 
 @dataclass(frozen=True)
 class Pruning:
@@ -90,9 +92,9 @@ def drop_neurons_(net: Network, share: float, optimizer: torch.optim.Adam) -> No
 
     As all rows of a layer have one norm, a neuron carries what the paths from it to the outputs
     weigh. From the top layer down, the lightest neurons are dropped that have the given share of
-    their layer together. Under the projection alone their weights stay zero; rows keep their
-    norms, as short ones would become dense. Neurons that a residual block hands on are read by it
-    whatever its weights are, and stay.
+    their layer together. Under the projection alone their weights stay zero. Rows that lose much
+    are brought back to a norm of 2, or to their own if it was less: short ones would become dense.
+    Neurons that a residual block hands on are read by it whatever its weights are, and stay.
     """
     above = None
     for layer in reversed(net.layers[1:]):
@@ -110,7 +112,8 @@ def drop_neurons_(net: Network, share: float, optimizer: torch.optim.Adam) -> No
         state = optimizer.state.get(layer.direction)
         if state:
             state["exp_avg"].masked_fill_(columns, 0.0)
-        _bring_rows_to_(layer.direction, norms, optimizer)
+        least = norms.clamp(max=LEAST_NORM)
+        _bring_rows_to_(layer.direction, row_norm(layer.direction).maximum(least), optimizer)
 
 
 @torch.no_grad()
