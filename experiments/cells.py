@@ -10,25 +10,32 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from psilonnet.scale import run_cells
+from psilonnet.scale import Results, run_cells
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
-
-    from psilonnet.scale import Results
 
 Cell = dict[str, Any]
 TABLES = "folder with datasets.json, or 'openml' for the network"
 
 
-def experiment_arguments(description: str, data: str = TABLES) -> argparse.Namespace:
-    """Parse the arguments that all experiments share; ``data`` says what ``--data`` may be."""
+def experiment_arguments(
+    description: str, data: str = TABLES, *, so_far: bool = False
+) -> argparse.Namespace:
+    """Parse the arguments that all experiments share; ``data`` says what ``--data`` may be.
+
+    Studies of many hours can also report ``--so-far``.
+    """
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--data", required=True, help=data)
     parser.add_argument("--cells", type=Path, default=Path("experiments/results/cells"))
     parser.add_argument("--results", type=Path, default=Path("experiments/results"))
     parser.add_argument("--only", nargs="*", help="compute cells with these values; no tables")
     parser.add_argument("--cluster", help="'local' or the address of a Ray cluster; else in turn")
+    if so_far:
+        parser.add_argument(
+            "--so-far", action="store_true", help="compute nothing; tables of the finished cells"
+        )
     return parser.parse_args()
 
 
@@ -39,6 +46,8 @@ def run_study(
     arguments: argparse.Namespace,
 ) -> Results:
     """Compute the missing cells of a study, those asked for, with ``compute(cell, data=...)``."""
+    if getattr(arguments, "so_far", False):
+        return Results(arguments.cells / name)
     only = arguments.only or []
     wanted = [c for c in cells if not only or any(str(v) in only for v in c.values())]
     work = partial(_compute_alone, compute=compute, data=arguments.data)
@@ -48,6 +57,14 @@ def run_study(
 def _compute_alone(cell: Cell, *, compute: Callable[..., Cell], data: str) -> Any:
     torch.set_num_threads(1)
     return rounded(compute(cell, data=data))
+
+
+def missing_note(cells: Iterable[Cell], results: Results) -> str:
+    """Return a sentence for the head of a report if cells are missing, else nothing."""
+    there = [cell in results for cell in cells]
+    if all(there):
+        return ""
+    return f"\n**Not complete:** {there.count(False)} of {len(there)} cells are still missing.\n"
 
 
 def write_csv(lines: Sequence[Cell], path: Path) -> None:

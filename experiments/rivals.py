@@ -24,7 +24,7 @@ import numpy as np
 from sklearn.metrics import log_loss
 from sklearn.model_selection import train_test_split
 
-from experiments.cells import experiment_arguments, run_study
+from experiments.cells import experiment_arguments, missing_note, run_study
 from experiments.data import ALL, TWELVE, load_table, reported_loss, scale_target, split_rows
 from experiments.rivals_report import write_report
 from experiments.tabular import COLUMNS
@@ -222,7 +222,7 @@ def compute(cell: Cell, *, data: str) -> Cell:
 
 def main() -> None:
     """Run the rivals and write ``rivals.csv``."""
-    arguments = experiment_arguments("Rivals on the same splits.")
+    arguments = experiment_arguments("Rivals on the same splits.", so_far=True)
     results = run_study("rivals", compute, cells(), arguments)
     if arguments.only:
         return
@@ -231,7 +231,7 @@ def main() -> None:
     with path.open("w", newline="") as file:
         writer = csv.writer(file)
         writer.writerow([*COLUMNS, "bound"])
-        for cell in cells():
+        for cell in (cell for cell in cells() if cell in results):
             result = results[cell]
             task = result["task"]
             losses = [f"{reported_loss(task, result[f'{k}_loss']):.5f}" for k in ("valid", "test")]
@@ -239,7 +239,8 @@ def main() -> None:
             bound = f"{result['bound']:.4g}" if "bound" in result else ""
             writer.writerow([*head, "", *losses, "", "", f"{result['seconds']:.1f}", bound])
     lines = [line for p in (path, path.with_name("tabular.csv")) for line in read_lines(p)]
-    print(json.dumps(write_report(lines, arguments.results)))
+    note = missing_note(cells(), results)
+    print(json.dumps(write_report(lines, arguments.results, note)))
 
 
 def read_lines(path: Path) -> list[dict[str, str]]:

@@ -91,9 +91,9 @@ def figures(lines: list[Line]) -> dict[str, Any]:
     return said
 
 
-def markdown(lines: list[Line]) -> str:
-    """Return all losses and what they add up to, as Markdown."""
-    text = [TITLE]
+def markdown(lines: list[Line], note: str = "") -> str:
+    """Return all losses and what they add up to, as Markdown; a note comes first."""
+    text = [TITLE + note]
     for protocol in ("paper", "user"):
         losses = losses_of(lines, protocol)
         if not losses:
@@ -116,7 +116,7 @@ def _shown(loss: float | None, least: float) -> str:
     return f"**{loss:.3f}**" if loss == least else f"{loss:.3f}"
 
 
-def write_report(lines: list[Line], folder: Path) -> dict[str, Any]:
+def write_report(lines: list[Line], folder: Path, note: str = "") -> dict[str, Any]:
     """Write ``rivals.md`` and return its figures."""
-    (folder / "rivals.md").write_text(markdown(lines))
+    (folder / "rivals.md").write_text(markdown(lines, note))
     return figures(lines)

@@ -25,12 +25,12 @@ def paper_losses() -> Losses:
 
 
 def our_losses(lines: list[dict[str, str]]) -> Losses:
-    """Return our test losses in the fresh reading."""
+    """Return our test losses in the fresh reading, of the tables that have all models."""
     losses: Losses = {}
     for line in lines:
         if line["reading"] == "fresh":
             losses.setdefault(line["dataset"], {})[line["model"]] = float(line["test_loss"])
-    return losses
+    return {name: row for name, row in losses.items() if set(MODELS) <= set(row)}
 
 
 def wins(losses: Losses, model: str, other: str) -> int:
@@ -38,13 +38,13 @@ def wins(losses: Losses, model: str, other: str) -> int:
     return sum(round(t[model], 3) < round(t[other], 3) for t in losses.values())
 
 
-def markdown(ours: Losses, paper: Losses, lines: list[dict[str, str]]) -> str:
-    """Return the report as Markdown."""
+def markdown(ours: Losses, paper: Losses, lines: list[dict[str, str]], note: str = "") -> str:
+    """Return the report as Markdown; a note comes first."""
     text = [
         "# Tables 1 and 2: small tables\n",
         "Test loss (root mean squared error in quartile deviations, or cross-entropy); ours / the "
         "paper's. 2,000 training rows, one seed, fresh starts. Written by "
-        "`python -m experiments.tabular --data DIR`.\n",
+        "`python -m experiments.tabular --data DIR`.\n" + note,
         "| table | version | " + " | ".join(MODELS) + " |",
         "|---|---|" + "---|" * len(MODELS),
     ]
@@ -71,7 +71,7 @@ def _readings(lines: list[dict[str, str]], ours: Losses) -> list[str]:
     """Return the table of warm starts and of categories as codes."""
     text = ["| table | model | reading | test loss | fresh, 0/1 columns |", "|---|---|---|---|---|"]
     for line in lines:
-        if line["reading"] != "fresh":
+        if line["reading"] != "fresh" and line["dataset"] in ours:
             name, model = line["dataset"], line["model"]
             cells = [name, model, line["reading"], f"{float(line['test_loss']):.3f}"]
             text.append("| " + " | ".join([*cells, f"{ours[name][model]:.3f}"]) + " |")
@@ -105,10 +105,10 @@ def _dots(axis: plt.Axes, names: list[str], ratios: Mapping[str, float], label: 
     axis.scatter(values, names, s=42 if ours else 60, color=face, edgecolor="#2a6f97", label=label)
 
 
-def write_report(lines: list[dict[str, str]], folder: Path) -> dict[str, int]:
+def write_report(lines: list[dict[str, str]], folder: Path, note: str = "") -> dict[str, int]:
     """Write ``tabular.md`` and ``tabular.png``; return the counts."""
     ours, paper = our_losses(lines), paper_losses()
-    (folder / "tabular.md").write_text(markdown(ours, paper, lines))
+    (folder / "tabular.md").write_text(markdown(ours, paper, lines, note))
     draw(ours, paper, folder / "tabular.png")
     return {
         "tables": len(ours),

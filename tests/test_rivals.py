@@ -1,11 +1,15 @@
 """The comparison with other libraries: what is counted, and what is drawn."""
 
+import json
+import sys
+
 import numpy as np
 import pytest
 
 from experiments import costs, learning_curves, rivals
 from experiments.data import ALL, load_table
 from experiments.rivals_report import DEVELOPMENT, figures, ranks, wins, write_report
+from psilonnet.scale import Results
 
 # table -> losses of three models
 MADE_UP = {
@@ -50,6 +54,22 @@ def test_development_tables_are_among_all():
     assert set(DEVELOPMENT) < set(ALL)
     keys = {tuple(cell.values()) for cell in rivals.cells()}
     assert len(keys) == len(list(rivals.cells())) == 29 * 5 * 2 + 12 + 29 * 4 * 2
+
+
+def test_a_report_so_far_computes_nothing_and_says_what_is_missing(tmp_path, monkeypatch, capsys):
+    results = Results(tmp_path / "cells" / "rivals")
+    finished = [cell for cell in rivals.cells() if (cell["protocol"], cell["seed"]) == ("user", 0)]
+    for k, cell in enumerate(finished):
+        losses = {"valid_loss": 1.0, "test_loss": 1.0 + k / 1000, "seconds": 2.0}
+        results.write(cell, {"task": "classification", **losses})
+    folders = ["--cells", str(tmp_path / "cells"), "--results", str(tmp_path)]
+    monkeypatch.setattr(sys, "argv", ["rivals", "--data", "nowhere", *folders, "--so-far"])
+    rivals.main()
+    assert json.loads(capsys.readouterr().out)["user_better_than_CatBoost"] == "0 of 29"
+    assert len((tmp_path / "rivals.csv").read_text().splitlines()) == 1 + 29 * 5
+    every = len(list(rivals.cells()))
+    missing = f"**Not complete:** {every - 29 * 5} of {every} cells are still missing."
+    assert missing in (tmp_path / "rivals.md").read_text()
 
 
 def test_fewer_rows_leave_the_test_rows_alone(data_dir):
