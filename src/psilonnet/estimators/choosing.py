@@ -234,13 +234,6 @@ class HeldOut:
         """Return the mean loss."""
         return float(self.losses(outputs).mean())
 
-    def surely_more(self, outputs: Array, usual: Array) -> float:
-        """Return how much more the loss of outputs is, as a share, one standard error included."""
-        losses = self.losses(usual)
-        more = self.losses(outputs) - losses
-        error = more.std(correction=0) / len(more) ** 0.5
-        return float((more.mean() + error) / losses.mean().clamp(min=1e-300))
-
 
 def all_on(candidates: Sequence[Candidate], k: int) -> Array:
     """Return all weight on one."""
@@ -319,11 +312,10 @@ def choose_row_norm(problem: Problem, choice: Choice) -> Generator[Job, Run, flo
 def sparsest_that_holds(outputs: dict[float, Array], dense: Array, held_out: HeldOut) -> float:
     """Return the first norm of those whose held-out outputs are given, the sparsest first, to hold.
 
-    It holds if its loss, with one standard error of the difference, is at most 1 % above the least
-    of all, with and without pruning. If none does, the one with the least loss is returned.
+    It holds if its loss is at most 1 % above the least of all, with and without pruning. If none
+    does, the one with the least loss is returned.
     """
-    best = min([dense, *outputs.values()], key=held_out.mean)
-    for norm, own in outputs.items():
-        if held_out.surely_more(own, best) <= PRUNE_LOSS:
-            return norm
-    return min(outputs, key=lambda norm: held_out.mean(outputs[norm]))
+    losses = {norm: held_out.mean(own) for norm, own in outputs.items()}
+    least = min(losses.values())
+    limit = (1 + PRUNE_LOSS) * min(least, held_out.mean(dense))
+    return next(norm for norm, loss in losses.items() if loss <= max(least, limit))
