@@ -106,8 +106,15 @@ def markdown(lines: list[Line], note: str = "") -> str:
             shown = [_shown(row.get(model), least) for model in models]
             text.append(f"| {name} | " + " | ".join(shown) + " |")
     text += ["\n## In all\n", "| figure | value |", "|---|---|"]
-    text += [f"| {name.replace('_', ' ')} | {value} |" for name, value in figures(lines).items()]
+    found = figures(lines).items()
+    text += [f"| {name.replace('_', ' ')} | {_in_words(value)} |" for name, value in found]
     return "\n".join(text) + "\n"
+
+
+def _in_words(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {number}" for name, number in value.items())
+    return " and ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 def _shown(loss: float | None, least: float) -> str:

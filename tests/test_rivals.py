@@ -46,6 +46,8 @@ def test_report_tells_both_kinds_of_tables_apart(tmp_path):
     assert said["user_development_median_and_mean_ratio"] == [1.025, 1.0]
     assert said["user_confirmation_median_and_mean_ratio"] == [0.5, 0.5]
     assert "| houses | **0.200** | 0.400 | 0.300 |" in (tmp_path / "rivals.md").read_text()
+    ranks_in_words = "| user ranks | psilonnet 1.5, CatBoost 2.0, RF 2.5 |"
+    assert ranks_in_words in (tmp_path / "rivals.md").read_text()
     other_split = [{**line, "seed": "1"} for line in lines()]
     assert figures(other_split) == {}
 
