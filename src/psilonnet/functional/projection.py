@@ -6,6 +6,8 @@ exactly zero. For one piece this is the Euclidean projection; for several it is 
 of the title of Alg. 3 (Deviation D4, PAPER.md).
 """
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
@@ -15,20 +17,43 @@ from psilonnet.functional.pieces import largest_piece
 def _shifted_threshold(magnitude: Tensor) -> Tensor:
     """Return the tau with ``sum_i max(0, m_i - tau) = 1`` for magnitudes ``m <= 0 = max(m)``.
 
-    Alg. 1 subtracts 1 from a running sum, which is lost in rounding when the sum is large.
-    Shifted so that the largest magnitude is 0, every number that matters is at most 1 in size.
+    Shifted so that the largest magnitude is 0, every number that matters is at most 1 in size;
+    Alg. 1 sorts, and subtracts 1 from a running sum, in which it is lost if the sum is large.
     """
-    m = magnitude.detach()
-    # >>> Alg. 1 (indices count from one, as in the paper)
-    u = m.sort(dim=-1, descending=True).values
-    candidates = (u.cumsum(dim=-1) - 1) / torch.arange(1, u.shape[-1] + 1, device=u.device)
-    i = (candidates < u).sum(dim=-1, keepdim=True)
-    tau = candidates.gather(-1, i - 1)
-    # <<<
-    # The same number again as a function of its support: its gradient is 1/|support| there.
-    support = m > tau
+    support: Tensor = _above_threshold(magnitude.detach())
     count = support.sum(dim=-1, keepdim=True)
+    # As a function of its support: the gradient is 1/|support| there.
     return (torch.where(support, magnitude, 0).sum(dim=-1, keepdim=True) - 1) / count
+
+
+@torch.library.custom_op("psilonnet::above_threshold", mutates_args=())
+def _above_threshold(m: Tensor) -> Tensor:
+    """Return which of the magnitudes ``m <= 0 = max(m)`` exceed their tau.
+
+    Newton's method on a convex, piecewise linear function: from the left it never passes the root,
+    each step leaves out magnitudes that are below it, and it ends when there are no more. How many
+    steps that takes depends on the numbers, so to ``vmap`` and ``compile`` it is one operation.
+    """
+    tau = torch.full_like(m[..., :1], -1.0)
+    above = torch.empty_like(m)
+    count, fewer = torch.full_like(tau, torch.inf), True
+    while fewer:
+        torch.sub(m, tau, out=above).clamp_(min=0)
+        excess = above.sum(dim=-1, keepdim=True) - 1
+        before, count = count, above.sgn_().sum(dim=-1, keepdim=True)
+        tau = torch.maximum(tau, tau + excess / count)
+        fewer = bool((count < before).any())
+    return above > 0
+
+
+@_above_threshold.register_fake
+def _(m: Tensor) -> Tensor:
+    return torch.empty_like(m, dtype=torch.bool)
+
+
+@_above_threshold.register_vmap
+def _(info: Any, in_dims: tuple[int], m: Tensor) -> tuple[Tensor, int]:
+    return _above_threshold(m.movedim(in_dims[0], 0)), 0
 
 
 def threshold(w: Tensor) -> Tensor:
