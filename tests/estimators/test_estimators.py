@@ -519,6 +519,20 @@ def test_torch_may_have_been_set_in_two_ways():
     subprocess.run([sys.executable, "-c", "\n".join(lines)], check=True)
 
 
+def test_pruning_must_hold_for_sure():
+    y = torch.zeros(400, 1)
+    problem = Problem(y, y, torch.ones(400), torch.ones(400), loss="squared_error", outputs=1)
+    held_out = HeldOut(problem, np.arange(400))
+    usual = np.ones((400, 1))
+    assert held_out.surely_more(usual, usual) == 0
+    assert held_out.surely_more(1.1 * usual, usual) == pytest.approx(0.21)  # of every row: sure
+    now_and_then = np.where(np.arange(400)[:, None] % 4 == 0, np.sqrt(1.84), 1.0)
+    assert held_out.mean(now_and_then) == pytest.approx(1.21)
+    assert held_out.surely_more(now_and_then, usual) == pytest.approx(
+        0.21 + 0.84 * 0.433 / 20, 1e-3
+    )
+
+
 def test_the_sparsest_that_holds_is_taken_else_the_best():
     y = torch.zeros(4, 1)
     problem = Problem(y, y, torch.ones(4), torch.ones(4), loss="squared_error", outputs=1)
@@ -529,7 +543,7 @@ def test_the_sparsest_that_holds_is_taken_else_the_best():
             outputs, np.full((4, 1), np.sqrt(dense)), HeldOut(problem, np.arange(4))
         )
 
-    assert chosen(1.0, n8=1.005, n4=0.999, n2=1.0) == 8
-    assert chosen(1.0, n8=1.02, n4=1.005, n2=1.0) == 4
+    assert chosen(1.0, n8=1.015, n4=0.999, n2=1.0) == 8
+    assert chosen(1.0, n8=1.03, n4=1.015, n2=1.0) == 4
     assert chosen(1.0, n8=0.99, n4=0.9, n2=0.905) == 4  # pruning may even help
     assert chosen(1.0, n8=1.4, n4=1.2, n2=1.3) == 4

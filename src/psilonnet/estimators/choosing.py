@@ -38,8 +38,8 @@ RUNGS = {
     "one_standard_error": ((0.05, 8), (0.3, 5)),
 }
 ROUNDS = 30  # of the greedy average
-PRUNE_NORMS = (16.0, 8.0, 4.0, 2.0, 1.0)  # of the rows when pruning begins: large leaves little
-PRUNE_LOSS = 0.01  # the share of the held-out loss that pruning may add
+PRUNE_NORMS = (8.0, 4.0, 2.0)  # of the rows when pruning begins: large leaves little
+PRUNE_LOSS = 0.02  # the share of the held-out loss that pruning may add
 
 
 class Recorder(Callback):
@@ -234,6 +234,13 @@ class HeldOut:
         """Return the mean loss."""
         return float(self.losses(outputs).mean())
 
+    def surely_more(self, outputs: Array, usual: Array) -> float:
+        """Return how much more the loss of outputs is, as a share, one standard error included."""
+        losses = self.losses(usual)
+        more = self.losses(outputs) - losses
+        error = more.std(correction=0) / len(more) ** 0.5
+        return float((more.mean() + error) / losses.mean().clamp(min=1e-300))
+
 
 def all_on(candidates: Sequence[Candidate], k: int) -> Array:
     """Return all weight on one."""
@@ -312,10 +319,11 @@ def choose_row_norm(problem: Problem, choice: Choice) -> Generator[Job, Run, flo
 def sparsest_that_holds(outputs: dict[float, Array], dense: Array, held_out: HeldOut) -> float:
     """Return the first norm of those whose held-out outputs are given, the sparsest first, to hold.
 
-    It holds if its loss is at most 1 % above the least of all, with and without pruning. If none
-    does, the one with the least loss is returned.
+    It holds if its loss, with one standard error of the difference, is at most 2 % above the least
+    of all, with and without pruning. If none does, the one with the least loss is returned.
     """
-    losses = {norm: held_out.mean(own) for norm, own in outputs.items()}
-    least = min(losses.values())
-    limit = (1 + PRUNE_LOSS) * min(least, held_out.mean(dense))
-    return next(norm for norm, loss in losses.items() if loss <= max(least, limit))
+    best = min([dense, *outputs.values()], key=held_out.mean)
+    for norm, own in outputs.items():
+        if held_out.surely_more(own, best) <= PRUNE_LOSS:
+            return norm
+    return min(outputs, key=lambda norm: held_out.mean(outputs[norm]))
