@@ -21,8 +21,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from psilonnet import PSiLONClassifier, PSiLONRegressor
-from psilonnet.estimators.choosing import HeldOut, sparsest_that_holds
+from psilonnet.estimators.choosing import HeldOut
 from psilonnet.estimators.fitting import Problem
+from psilonnet.estimators.pruning import sparsest_that_holds
 from psilonnet.estimators.splits import make_splits
 from psilonnet.estimators.targets import fit_temperature
 from psilonnet.nn import path_norm_penalty

@@ -16,10 +16,11 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from psilonnet.estimators.bounds import column_bounds
 from psilonnet.estimators.certificates import Certifier
-from psilonnet.estimators.choosing import PRUNE_NORMS, choose, choose_row_norm
+from psilonnet.estimators.choosing import choose
 from psilonnet.estimators.fitting import Design, Pick, Problem, forward, train_on_all
 from psilonnet.estimators.jobs import finish
 from psilonnet.estimators.parameters import check_parameters
+from psilonnet.estimators.pruning import PRUNE_NORMS, choose_row_norm
 from psilonnet.estimators.reading import as_table, check_weights, codes_of
 from psilonnet.estimators.shipping import Shipping
 from psilonnet.estimators.splits import make_splits

@@ -38,8 +38,6 @@ RUNGS = {
     "one_standard_error": ((0.05, 8), (0.3, 5)),
 }
 ROUNDS = 30  # of the greedy average
-PRUNE_NORMS = (8.0, 4.0, 2.0)  # of the rows when pruning begins: large leaves little
-PRUNE_LOSS = 0.02  # the share of the held-out loss that pruning may add
 
 
 class Recorder(Callback):
@@ -162,13 +160,15 @@ def _try_strengths(
     losses = run.history.last("valid_loss").reshape(-1, n).mean(dim=1)
     # A strength counts only if none of its folds was lost.
     whole = [
-        k for k in range(len(strengths)) if _is_whole(run, n, k) and bool(losses[k].isfinite())
+        k
+        for k in range(len(strengths))
+        if is_whole_setting(run, n, k) and bool(losses[k].isfinite())
     ]
     if not whole:
         raise DivergedError(run.history.diverged)
     candidates = []
     for k in whole:
-        nets, outputs = _of_setting(run, problem, splits, k)
+        nets, outputs = of_setting(run, problem, splits, k)
         history = history_of(run, [k * n + f for f in range(n)])
         strength = float(strengths[k])
         candidates.append(Candidate(design, strength, float(losses[k]), nets, outputs, history))
@@ -176,12 +176,12 @@ def _try_strengths(
     return candidates, {"knots": [float(design.knots)] * len(strengths), **path}
 
 
-def _is_whole(run: Run, folds: int, k: int) -> bool:
+def is_whole_setting(run: Run, folds: int, k: int) -> bool:
     """Return whether no fold of a strength or norm was lost."""
     return {k * folds + f for f in range(folds)} <= {*run.members}
 
 
-def _of_setting(
+def of_setting(
     run: Run, problem: Problem, splits: Sequence[Split], k: int
 ) -> tuple[Network, Array]:
     """Return the networks of a strength or norm, and their outputs on rows held out from each."""
@@ -296,34 +296,3 @@ WAYS = {
     "best": best_weights,
     "one_standard_error": cautious_weights,
 }
-
-
-def choose_row_norm(problem: Problem, choice: Choice) -> Generator[Job, Run, float]:
-    """Prune the heaviest pick from several norms of its rows; return the one to prune all from."""
-    design, strength = choice.picks[0].design, choice.picks[0].strength
-    splits = choice.splits
-    norms = tuple(norm for norm in PRUNE_NORMS for _ in splits)
-    net = repeat_member(design.make_nets(problem, [0])[0], len(norms))
-    train = rows_of_splits(problem, [a for a, _ in splits], len(PRUNE_NORMS))
-    run = yield design.job(net, problem, train, None, [strength] * len(norms), prune=norms)
-    outputs = {
-        norm: _of_setting(run, problem, splits, k)[1]
-        for k, norm in enumerate(PRUNE_NORMS)
-        if _is_whole(run, len(splits), k)
-    }
-    if not outputs:
-        return PRUNE_NORMS[-1]
-    return sparsest_that_holds(outputs, choice.heaviest, HeldOut(problem, choice.held_out))
-
-
-def sparsest_that_holds(outputs: dict[float, Array], dense: Array, held_out: HeldOut) -> float:
-    """Return the first norm of those whose held-out outputs are given, the sparsest first, to hold.
-
-    It holds if its loss, with one standard error of the difference, is at most 2 % above the least
-    of all, with and without pruning. If none does, the one with the least loss is returned.
-    """
-    best = min([dense, *outputs.values()], key=held_out.mean)
-    for norm, own in outputs.items():
-        if held_out.surely_more(own, best) <= PRUNE_LOSS:
-            return norm
-    return min(outputs, key=lambda norm: held_out.mean(outputs[norm]))
