@@ -23,7 +23,7 @@ from sklearn.preprocessing import StandardScaler
 from psilonnet import PSiLONClassifier, PSiLONRegressor
 from psilonnet.estimators.choosing import HeldOut
 from psilonnet.estimators.fitting import Problem
-from psilonnet.estimators.pruning import sparsest_that_holds
+from psilonnet.estimators.pruning import CUTS, sparsest_that_holds
 from psilonnet.estimators.splits import make_splits
 from psilonnet.estimators.targets import fit_temperature
 from psilonnet.nn import path_norm_penalty
@@ -520,7 +520,7 @@ def test_torch_may_have_been_set_in_two_ways():
     subprocess.run([sys.executable, "-c", "\n".join(lines)], check=True)
 
 
-def test_pruning_must_hold_for_sure():
+def test_pruning_is_refused_only_if_it_is_surely_worse():
     y = torch.zeros(400, 1)
     problem = Problem(y, y, torch.ones(400), torch.ones(400), loss="squared_error", outputs=1)
     held_out = HeldOut(problem, np.arange(400))
@@ -530,7 +530,7 @@ def test_pruning_must_hold_for_sure():
     now_and_then = np.where(np.arange(400)[:, None] % 4 == 0, np.sqrt(1.84), 1.0)
     assert held_out.mean(now_and_then) == pytest.approx(1.21)
     assert held_out.surely_more(now_and_then, usual) == pytest.approx(
-        0.21 + 0.84 * 0.433 / 20, 1e-3
+        0.21 - 0.84 * 0.433 / 20, 1e-3
     )
 
 
@@ -538,13 +538,12 @@ def test_the_sparsest_that_holds_is_taken_else_the_best():
     y = torch.zeros(4, 1)
     problem = Problem(y, y, torch.ones(4), torch.ones(4), loss="squared_error", outputs=1)
 
-    def chosen(dense, **losses):
-        outputs = {float(k[1:]): np.full((4, 1), np.sqrt(loss)) for k, loss in losses.items()}
-        return sparsest_that_holds(
-            outputs, np.full((4, 1), np.sqrt(dense)), HeldOut(problem, np.arange(4))
-        )
+    def chosen(dense, *losses):
+        usual, *rest = (np.full((4, 1), np.sqrt(loss)) for loss in (dense, *losses))
+        outputs = dict(zip(CUTS, rest, strict=True))
+        return CUTS.index(sparsest_that_holds(outputs, usual, HeldOut(problem, np.arange(4))))
 
-    assert chosen(1.0, n8=1.015, n4=0.999, n2=1.0) == 8
-    assert chosen(1.0, n8=1.03, n4=1.015, n2=1.0) == 4
-    assert chosen(1.0, n8=0.99, n4=0.9, n2=0.905) == 4  # pruning may even help
-    assert chosen(1.0, n8=1.4, n4=1.2, n2=1.3) == 4
+    assert chosen(1.0, 1.015, 0.999) == 0
+    assert chosen(1.0, 1.03, 1.0) == 1
+    assert chosen(1.0, 0.99, 0.9) == 1  # pruning may even help
+    assert chosen(1.0, 1.2, 1.4) == 0

@@ -127,7 +127,7 @@ def test_live_widths_of_a_residual_net_include_the_skips():
     assert live_widths(net) == [1, 3, 2, 1]
 
 
-@pytest.mark.parametrize("drop", [0.1, 0.5])
+@pytest.mark.parametrize("drop", [0.2, 0.5])
 def test_dropped_neurons_stay_dropped(drop, generator):
     net = make_net("P-Net", 6, 1, width=64, depth=3, members=(1,), generator=generator)
     kept, less = (
@@ -147,7 +147,7 @@ def test_dropped_neurons_carry_no_more_than_their_share(share, generator):
             layer.direction.add_(torch.randn(layer.direction.shape, generator=generator))
     norms = row_norm(net.layers[1].direction.detach())
     mass = net.layers[1].weight.detach().abs().sum(dim=(0, 1))
-    drop_neurons_(net, share, torch.optim.Adam(net.parameters()))
+    drop_neurons_(net, torch.tensor(share), torch.optim.Adam(net.parameters()))
     gone = (net.layers[1].direction == 0).all(dim=0).all(dim=0)
     assert float(mass[gone].sum()) <= share * float(mass.sum())
     assert bool(gone.any()) == (share > 0)
@@ -158,10 +158,27 @@ def test_dropped_neurons_carry_no_more_than_their_share(share, generator):
     assert (after >= norms.clamp(max=LEAST_NORM) * (1 - 1e-5)).all()
 
 
+def test_each_member_loses_its_own_share(generator):
+    net = make_net("P-Net", 6, 1, width=64, depth=2, members=(3,), generator=generator)
+    stage = Pruning(40, 8.0, settle=20, drop=(0.0, 0.4))
+    run = pruned_run(net, generator, stage)
+    first, second, third = (sum(live.widths) for live in compact_nets(run.net))
+    assert second < min(first, third)  # the third begins the tuple again
+
+
+@pytest.mark.parametrize("settle", [0, 3, 20, 750])
+def test_neurons_are_dropped_in_parts(settle):
+    stage = Pruning(1000, settle=settle, drop=0.2)
+    parts = [stage.part_at(step, 2000) for step in range(2000)]
+    assert sum(parts) == 1
+    assert not any(parts[: stage.ends_at(2000)])
+    assert sum(map(bool, parts)) == min(8, max(1, settle))
+
+
 def test_residual_blocks_keep_what_they_hand_on(generator):
     net = make_net("P-ResNet", 6, 1, width=32, depth=3, generator=generator)
     blocks = [layer for layer in net.layers if layer.residual]
     before = [layer.direction.detach().clone() for layer in blocks]
-    drop_neurons_(net, 0.3, torch.optim.Adam(net.parameters()))
+    drop_neurons_(net, torch.tensor(0.3), torch.optim.Adam(net.parameters()))
     assert all(torch.equal(a, b.direction) for a, b in zip(before, blocks, strict=True))
     assert (net.layers[-1].direction == 0).any()

@@ -20,7 +20,7 @@ from psilonnet.estimators.choosing import choose
 from psilonnet.estimators.fitting import Design, Pick, Problem, forward, train_on_all
 from psilonnet.estimators.jobs import finish
 from psilonnet.estimators.parameters import check_parameters
-from psilonnet.estimators.pruning import PRUNE_NORMS, choose_row_norm
+from psilonnet.estimators.pruning import CUTS, choose_cut
 from psilonnet.estimators.reading import as_table, check_weights, codes_of
 from psilonnet.estimators.shipping import Shipping
 from psilonnet.estimators.splits import make_splits
@@ -169,11 +169,11 @@ class BasePSiLON(Shipping, BaseEstimator):  # type: ignore[misc]
         if choice is not None and whole.given and self.n_members == 1 and not self.prune:
             net, history = choice.net, choice.history
         else:
-            norm = PRUNE_NORMS[-1] if self.prune else None
+            cut = CUTS[-1] if self.prune else None
             if self.prune and choice is not None:
-                norm = yield from choose_row_norm(whole, choice)
+                cut = yield from choose_cut(whole, choice)
             net, history = yield from train_on_all(
-                problem, picks, n_members=self.n_members, prune=norm
+                problem, picks, n_members=self.n_members, prune=cut
             )
         self.net_ = net.cpu()
         self.history_ = history if choice is None else choice.history

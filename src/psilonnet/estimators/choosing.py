@@ -235,11 +235,11 @@ class HeldOut:
         return float(self.losses(outputs).mean())
 
     def surely_more(self, outputs: Array, usual: Array) -> float:
-        """Return how much more the loss of outputs is, as a share, one standard error included."""
+        """Return how much more the loss of outputs is, as a share, less one standard error."""
         losses = self.losses(usual)
         more = self.losses(outputs) - losses
         error = more.std(correction=0) / len(more) ** 0.5
-        return float((more.mean() + error) / losses.mean().clamp(min=1e-300))
+        return float((more.mean() - error) / losses.mean().clamp(min=1e-300))
 
 
 def all_on(candidates: Sequence[Candidate], k: int) -> Array:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
@@ -32,7 +32,13 @@ if TYPE_CHECKING:
     from psilonnet.training import Callback, Plan, Run
 
 PRUNE_SHARE = 0.5  # of the steps, at the end
-PRUNE_DROP = 0.05  # of the bound: what the neurons carry that are dropped
+
+
+class Cut(NamedTuple):
+    """How far to prune: the norm of the rows at the beginning, the share of neurons to drop."""
+
+    row_norm: float
+    drop: float
 
 
 @dataclass(frozen=True)
@@ -114,13 +120,14 @@ class Design:
         valid: Rows | None,
         strengths: Sequence[float],
         *callbacks: Callback,
-        prune: float | tuple[float, ...] | None = None,
+        prune: Sequence[Cut] | None = None,
     ) -> Job:
-        """Return the job to train a population, pruned from rows of a norm if one is given."""
+        """Return the job to train a population, its members pruned so far if that is given."""
         plan = self.plan
         if prune is not None:
             steps = max(1, round(PRUNE_SHARE * plan.steps))
-            stage = Pruning(steps, row_norm=prune, settle=steps // 2, drop=PRUNE_DROP)
+            row_norm, drop = zip(*prune, strict=True)
+            stage = Pruning(steps, row_norm=row_norm, settle=steps // 2, drop=drop)
             plan = replace(plan, prune=stage)
         shapes = tuple((name, t.shape[1:]) for name, t in net.state_dict().items())
         settings = (self.learning_rate, self.device, replace(plan, seed=0))
@@ -146,7 +153,7 @@ class Pick:
 
 
 def train_on_all(
-    problem: Problem, picks: Sequence[Pick], *, n_members: int, prune: float | None
+    problem: Problem, picks: Sequence[Pick], *, n_members: int, prune: Cut | None
 ) -> Generator[Job, Run, tuple[Network, dict[str, list[float]]]]:
     """Train what was picked on all rows, each with several starts; return the average.
 
@@ -160,7 +167,8 @@ def train_on_all(
         first = 1 + len(weights)
         net = stack_members(design.make_nets(problem, range(first, first + len(own))))
         strengths = [pick.strength for pick in own]
-        run = yield design.job(net, problem, problem.rows(), None, strengths, prune=prune)
+        cuts = None if prune is None else [prune]
+        run = yield design.job(net, problem, problem.rows(), None, strengths, prune=cuts)
         nets.append(run.net.cpu())
         weights += [own[member].weight for member in run.members]
         histories.append(history_of(run, run.members))

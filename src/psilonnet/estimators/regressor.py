@@ -45,7 +45,7 @@ class PSiLONRegressor(RegressorMixin, BasePSiLON):  # type: ignore[misc]
         Networks with different starts, for each strength in use, whose predictions are averaged.
     prune : bool, default=False
         Spend the last half of the steps on exact zeros among the weights, and on training what is
-        left; how many is chosen on held-out rows, for at most 2 % more loss if that can be had.
+        left; how many is chosen on held-out rows, so that the loss is not surely 2 % higher.
     scaling : {"standard", "robust", "log_tails"}, default="log_tails"
         How numbers are scaled: by standard deviations; by quartiles, with outliers clipped
         smoothly; or by standard deviations with tails that grow like a logarithm, and with far-out

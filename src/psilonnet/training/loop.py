@@ -164,8 +164,10 @@ class Run:
         mix = prune.mix_at(self.step, self.plan.steps)
         if mix > 0:
             self.net.set_prune_mix(mix)
-        if prune.drop > 0 and self.step == prune.ends_at(self.plan.steps):
-            drop_neurons_(self.net, prune.drop, self.optimizer)
+        part = prune.part_at(self.step, self.plan.steps)
+        if prune.drop and part:
+            shares = torch.tensor([prune.drop_of(member) for member in self.members])
+            drop_neurons_(self.net, part * shares, self.optimizer)
 
     @torch.no_grad()
     def _evaluate(self) -> None:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from psilonnet.nn import Network
 
+DROPS = 8  # parts in which neurons are dropped: what is left makes up for each
 LEAST_NORM = 2.0  # of a row that was longer and loses what it read of dropped neurons
 
 
@@ -37,21 +38,33 @@ class Pruning:
     settle : int, default=0
         How many of these steps, the last, train on with the projection alone. The paper has none;
         but its learning rate is then close to zero when the last small weights go.
-    drop : float, default=0
+    drop : float or tuple of float, default=0
         Once only the projection is left, let nobody read the neurons that carry least of the
-        bound, in each layer this share of it: :func:`drop_neurons_`. The paper keeps them.
+        bound, in each layer this share of it, or that of its member, in eight parts over the
+        steps to settle: :func:`drop_neurons_`. The paper keeps them.
+
+    Notes
+    -----
+    A tuple begins again after its end.
     """
 
     steps: int = 1000
     row_norm: float | tuple[float, ...] | None = None
     settle: int = 0
-    drop: float = 0.0
+    drop: float | tuple[float, ...] = 0.0
 
     def norm_of(self, member: int) -> float | None:
-        """Return the norm for the rows of a member; a tuple begins again after its end."""
-        if isinstance(self.row_norm, tuple):
-            return self.row_norm[member % len(self.row_norm)]
-        return self.row_norm
+        """Return the norm for the rows of a member."""
+        return None if self.row_norm is None else _of_member(self.row_norm, member)
+
+    def drop_of(self, member: int) -> float:
+        """Return the share of the bound whose neurons a member loses."""
+        return _of_member(self.drop, member)
+
+    def part_at(self, step: int, total: int) -> float:
+        """Return which part of what is dropped goes at a step."""
+        first, gap = self.ends_at(total), self.settle / (DROPS + 1)
+        return sum(step == first + int(k * gap) for k in range(DROPS)) / DROPS
 
     def mix_at(self, step: int, total: int) -> float:
         """Return the share of the projection at a step: from 0 before the stage to 1.
@@ -68,6 +81,10 @@ class Pruning:
     def ends_at(self, total: int) -> int:
         """Return the first step with the projection alone."""
         return max(self.begins_at(total), total - self.settle - 1)
+
+
+def _of_member(value: float | tuple[float, ...], member: int) -> float:
+    return value[member % len(value)] if isinstance(value, tuple) else value
 
 
 @torch.no_grad()
@@ -87,11 +104,11 @@ def _bring_rows_to_(direction: Tensor, norms: Tensor, optimizer: torch.optim.Ada
 
 
 @torch.no_grad()
-def drop_neurons_(net: Network, share: float, optimizer: torch.optim.Adam) -> None:
+def drop_neurons_(net: Network, shares: Tensor, optimizer: torch.optim.Adam) -> None:
     """Let nobody read the neurons that carry the least of the bound.
 
     As all rows of a layer have one norm, a neuron carries what the paths from it to the outputs
-    weigh. From the top layer down, the lightest neurons are dropped that have the given share of
+    weigh. From the top layer down, the lightest neurons are dropped that have a member's share of
     their layer together. Under the projection alone their weights stay zero. Rows that lose much
     are brought back to a norm of 2, or to their own if it was less: short ones would become dense.
     Neurons that a residual block hands on are read by it whatever its weights are, and stay.
@@ -104,7 +121,8 @@ def drop_neurons_(net: Network, share: float, optimizer: torch.optim.Adam) -> No
             above = mass if above is None else mass + above
             continue
         lightest, order = mass.sort(dim=-1)
-        few = lightest.cumsum(dim=-1) <= share * lightest.sum(dim=-1, keepdim=True)
+        most = shares.to(mass).unsqueeze(-1) * lightest.sum(dim=-1, keepdim=True)
+        few = lightest.cumsum(dim=-1) <= most
         dropped = torch.zeros_like(few).scatter(-1, order, few)
         above = mass.masked_fill(dropped, 0.0)
         columns, norms = dropped[..., None, None, :], row_norm(layer.direction)
