@@ -35,7 +35,7 @@ PRUNE_SHARE = 0.5  # of the steps, at the end
 
 
 class Cut(NamedTuple):
-    """How far to prune: the norm of the rows at the beginning, the share of neurons to drop."""
+    """How far to prune: the norm of the rows at the beginning, the share of the bound to drop."""
 
     row_norm: float
     drop: float
