@@ -166,6 +166,15 @@ def test_each_member_loses_its_own_share(generator):
     assert second < min(first, third)  # the third begins the tuple again
 
 
+def test_neurons_heavier_than_a_part_stay(generator):
+    net = make_net("P-Net", 6, 1, width=8, depth=1, generator=generator)
+    with torch.no_grad():
+        net.layers[1].direction.fill_(1.0)  # all carry an eighth of the bound
+    for share, gone in ((0.12, 0), (0.13, 1)):
+        drop_neurons_(net, torch.tensor(share), torch.optim.Adam(net.parameters()))
+        assert int((net.layers[1].direction == 0).sum()) == gone
+
+
 @pytest.mark.parametrize("settle", [0, 3, 20, 750])
 def test_neurons_are_dropped_in_parts(settle):
     stage = Pruning(1000, settle=settle, drop=0.2)

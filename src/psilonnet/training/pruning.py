@@ -41,7 +41,9 @@ class Pruning:
     drop : float or tuple of float, default=0
         Once only the projection is left, let nobody read the neurons that carry least of the
         bound, in each layer this share of it, or that of its member, in eight parts over the
-        steps to settle: :func:`drop_neurons_`. The paper keeps them.
+        steps to settle: :func:`drop_neurons_`. What a part leaves over is not made up for: where
+        even the lightest neuron of a narrow layer weighs more than a part, all stay. The paper
+        keeps them.
 
     Notes
     -----
