@@ -57,7 +57,7 @@ class Size:
     rounds: int
 
 
-FULL, QUICK = Size(3000, 1_000_000, 300), Size(60, 20_000, 20)
+FULL, QUICK = Size(3000, 1_000_000, 300), Size(30, 20_000, 10)
 
 
 def tasks(data: str | None) -> Iterator[Task]:

@@ -120,7 +120,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="few rounds, fewer variants")
     quick = parser.parse_args().quick
     torch.set_num_threads(1)
-    rounds = 15 if quick else 80
+    rounds = 7 if quick else 80
     others = ["P", "L1-IB", "L1-OB", "S"] if quick else ["P", *PAPER]
 
     medians: dict[tuple[str, str], dict[str, float]] = {}

@@ -166,6 +166,12 @@ def test_layer_refuses_with_rule_and_value(call, message):
         call()
 
 
+def test_shape_without_numbers_draws_nothing(monkeypatch):
+    monkeypatch.setattr(torch.linalg, "qr", None)
+    with torch.device("meta"):
+        assert NormalizedLinear(3, 4).direction.is_meta
+
+
 def test_shared_weights_gives_the_same_gradients(generator):
     def gradients(context_on):
         layer = random_(CReLUBlock(6).double(), torch.Generator().manual_seed(1))

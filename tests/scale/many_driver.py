@@ -1,4 +1,4 @@
-"""A driver for the fault tests: python many_driver.py FOLDER N_GROUPS CLUSTER"""
+"""A driver for the fault tests: python many_driver.py FOLDER N_GROUPS CLUSTER RETRIES"""
 
 import os
 import signal
@@ -39,9 +39,9 @@ def make_table(n, *, poisoned):
     return pd.concat([frame, bad]) if poisoned else frame
 
 
-def fit(folder, n, *, poisoned, cluster=None):
+def fit(folder, n, *, poisoned, cluster=None, retries=0):
     many_module.GROUPS_PER_TASK = 4  # many short tasks
-    many_module.RETRIES = 4  # the poison kills a worker each time
+    many_module.RETRIES = retries  # the poison kills a worker each time
     estimator = Fragile(width=8, depth=1, max_steps=20, reg_strength=1e-3, knots=0, random_state=0)
     table = make_table(n, poisoned=poisoned)
     given = {"by": "group", "target": "y", "estimator": estimator, "progress": False}
@@ -49,4 +49,5 @@ def fit(folder, n, *, poisoned, cluster=None):
 
 
 if __name__ == "__main__":
-    fit(sys.argv[1], int(sys.argv[2]), poisoned=True, cluster=sys.argv[3])
+    where, groups, address, again = sys.argv[1:]
+    fit(where, int(groups), poisoned=True, cluster=address, retries=int(again))

@@ -24,9 +24,9 @@ def load_driver():
     return module
 
 
-def start(folder, n, cluster, log):
+def start(folder, n, cluster, log, *, retries):
     return Disturbed(
-        [DRIVER, folder, n, cluster.address],
+        [DRIVER, folder, n, cluster.address, retries],
         log,
         lambda: len(ModelFolder(folder).shards()),
     )
@@ -61,7 +61,7 @@ def test_faults_lose_no_model_and_name_the_bad_groups(tmp_path):
     n = 4 * (8 + 2 * KILLS)
     folder = tmp_path / "models"
     with two_nodes() as (cluster, node):
-        run = start(folder, n, cluster, tmp_path / "driver.log")
+        run = start(folder, n, cluster, tmp_path / "driver.log", retries=4)
         try:
             kill_workers(run, KILLS // 2)
             run.wait_for_results(run.count() + 1)
@@ -84,7 +84,7 @@ def test_full_disk_ends_the_run_and_loses_no_model(tmp_path):
     pages = sum(-(-path.stat().st_size // 4096) for path in calm.parent.rglob("*.*"))
     disk = tmp_path / "disk"
     with small_disk(disk, 4096 * pages // 2), two_nodes() as (cluster, _):
-        run = start(disk / "models", n, cluster, tmp_path / "driver.log")
+        run = start(disk / "models", n, cluster, tmp_path / "driver.log", retries=1)
         assert run.process.wait(timeout=240) == 1
         assert "No space left on device" in run.said()
         done = ModelFolder(disk / "models").finished()

@@ -25,6 +25,8 @@ def orthogonal_(direction: Tensor, generator: torch.Generator | None = None) -> 
     Tensor
         The same tensor.
     """
+    if direction.is_meta:  # a shape without numbers, as loading makes them
+        return direction
     *members, n_out, _, n_in = direction.shape
     shape = (*members, max(n_out, n_in), min(n_out, n_in))
     # In double precision, so that a net is the same function in both precisions.
