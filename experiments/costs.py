@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from experiments.cells import Cell
 
 BUDGETS: dict[str, dict[str, Any]] = {  # dearest first
-    "psilonnet, two starts": {"n_members": 2},
     "psilonnet": {},
     "psilonnet, no knots": {"knots": 0},
     "psilonnet, 1,000 steps": {"max_steps": 1000},
