@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 Line = dict[str, str]
 Losses = dict[str, dict[str, float]]  # table -> model -> test loss
+SPLITS = ("0", "1", "2")  # their seeds
 OURS, YARDSTICK, FOREST = "psilonnet", "CatBoost", "RF"
 # Recipes were chosen on these; the others were first seen when the recipe was frozen.
 DEVELOPMENT = (
@@ -68,6 +69,40 @@ def ratios(losses: Losses, names: Iterable[str]) -> tuple[float, float]:
     return median(found), exp(mean(map(log, found)))
 
 
+def over_splits(lines: list[Line], protocol: str) -> list[Losses]:
+    """Return the losses on each split, of the models that are on all tables of all splits."""
+    splits = [losses_of(lines, protocol, seed) for seed in SPLITS]
+    models = [
+        model
+        for model in everywhere(splits[0])
+        if all(model in split.get(name, {}) for split in splits for name in splits[0])
+    ]
+    return [
+        {name: {m: split[name][m] for m in models} for name in splits[0] if models}
+        for split in splits
+    ]
+
+
+def split_figures(lines: list[Line], protocol: str) -> dict[str, Any]:
+    """Return ranks and wins by the mean loss over the splits, and wins on single splits."""
+    splits = over_splits(lines, protocol)
+    if not splits[0] or OURS not in everywhere(splits[0]):
+        return {}
+    models = everywhere(splits[0])
+    means = {
+        name: {m: mean(split[name][m] for split in splits) for m in models} for name in splits[0]
+    }
+    said: dict[str, Any] = {}
+    said[f"{protocol}_three_splits_ranks"] = {m: round(r, 2) for m, r in ranks(means).items()}
+    for other in (model for model in models if model != OURS):
+        single = [wins(split, other) for split in splits]
+        better, tables = map(sum, zip(*single, strict=True))
+        said[f"{protocol}_three_splits_better_than_{other}"] = (
+            "{} of {}, ".format(*wins(means, other)) + f"{better} of {tables} single fits"
+        )
+    return said
+
+
 def figures(lines: list[Line]) -> dict[str, Any]:
     """Return ranks, wins and ratios under both protocols."""
     said: dict[str, Any] = {}
@@ -88,6 +123,7 @@ def figures(lines: list[Line]) -> dict[str, Any]:
             if names and YARDSTICK in everywhere(losses):
                 pair = [round(value, 4) for value in ratios(losses, names)]
                 said[f"{protocol}_{part}_median_and_mean_ratio"] = pair
+        said |= split_figures(lines, protocol)
     return said
 
 

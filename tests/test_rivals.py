@@ -52,6 +52,20 @@ def test_report_tells_both_kinds_of_tables_apart(tmp_path):
     assert figures(other_split) == {}
 
 
+def test_splits_are_averaged_once_all_are_there():
+    def at(seed, factor):
+        ours = [x for x in lines() if x["model"] != "RF"]  # on one split only
+        more = [{**x, "seed": seed} for x in ours if x["model"] == "CatBoost"]
+        changed = [{**x, "seed": seed} for x in ours if x["model"] == "psilonnet"]
+        return more + [{**x, "test_loss": str(factor * float(x["test_loss"]))} for x in changed]
+
+    two = lines() + at("1", 1.0)
+    assert not any("splits" in name for name in figures(two))
+    said = figures(two + at("2", 10.0))  # our mean is four times the loss of one split
+    assert said["user_three_splits_ranks"] == {"CatBoost": 1.0, "psilonnet": 2.0}
+    assert said["user_three_splits_better_than_CatBoost"] == "0 of 3, 4 of 9 single fits"
+
+
 def test_development_tables_are_among_all():
     assert set(DEVELOPMENT) < set(ALL)
     keys = {tuple(cell.values()) for cell in rivals.cells()}
@@ -80,7 +94,8 @@ def test_fewer_rows_leave_the_test_rows_alone(data_dir):
     assert len(few["train"].x) == 250
     assert few["train"].x.equals(many["train"].x[:250])
     assert few["test"].x.equals(many["test"].x)
-    quartiles = np.quantile(few["train"].y, [0.25, 0.75])
+    assert (few["test"].y == many["test"].y).all()  # in one unit
+    quartiles = np.quantile(many["train"].y, [0.25, 0.75])
     assert np.diff(quartiles) == pytest.approx(2)
 
 
