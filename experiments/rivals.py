@@ -26,6 +26,7 @@ from sklearn.model_selection import train_test_split
 
 from experiments.cells import experiment_arguments, missing_note, run_study
 from experiments.data import ALL, TWELVE, load_table, reported_loss, scale_target, split_rows
+from experiments.rivals_picture import draw
 from experiments.rivals_report import SPLITS, write_report
 from experiments.tabular import COLUMNS
 from psilonnet import PSiLONClassifier, PSiLONRegressor
@@ -222,7 +223,7 @@ def compute(cell: Cell, *, data: str) -> Cell:
 
 
 def main() -> None:
-    """Run the rivals and write ``rivals.csv``."""
+    """Run the rivals, write ``rivals.csv`` and draw it."""
     arguments = experiment_arguments("Rivals on the same splits.", so_far=True)
     results = run_study("rivals", compute, cells(), arguments)
     if arguments.only:
@@ -240,6 +241,7 @@ def main() -> None:
             bound = f"{result['bound']:.4g}" if "bound" in result else ""
             writer.writerow([*head, "", *losses, "", "", f"{result['seconds']:.1f}", bound])
     lines = [line for p in (path, path.with_name("tabular.csv")) for line in read_lines(p)]
+    draw(lines, path.with_name("rivals.png"))
     note = missing_note(cells(), results)
     print(json.dumps(write_report(lines, arguments.results, note)))
 

@@ -86,6 +86,7 @@ def test_a_report_so_far_computes_nothing_and_says_what_is_missing(tmp_path, mon
     every = len(list(rivals.cells()))
     missing = f"**Not complete:** {every - 29 * 5} of {every} cells are still missing."
     assert missing in (tmp_path / "rivals.md").read_text()
+    assert (tmp_path / "rivals.png").stat().st_size > 10_000
 
 
 def test_fewer_rows_leave_the_test_rows_alone(data_dir):
