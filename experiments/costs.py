@@ -85,13 +85,15 @@ def draw(found: dict[str, Point], path: Path) -> None:
         axis.annotate(
             model,
             (seconds, ratio),
-            xytext=(7, 5),
+            xytext=(7, 5) if own else (-7, 5),
+            ha="left" if own else "right",
             textcoords="offset points",
             fontsize=9,
             color=shade,
             weight="bold" if model == "psilonnet" else "normal",
         )
     axis.set_xscale("log")
+    axis.xaxis.set_major_formatter("{x:g}")
     axis.set_xlabel("seconds of one core to fit 2,000 rows (median of six tables)")
     axis.set_ylabel(f"test loss over that of {YARDSTICK}")
     axis.margins(x=0.18, y=0.1)
