@@ -6,7 +6,7 @@ import sys
 import numpy as np
 import pytest
 
-from experiments import costs, learning_curves, rivals
+from experiments import costs, learning_curves, rivals, strengths
 from experiments.data import ALL, load_table
 from experiments.rivals_report import DEVELOPMENT, figures, ranks, wins, write_report
 from psilonnet.scale import Results
@@ -146,3 +146,20 @@ def test_learning_curves_are_counted_and_drawn(tmp_path):
     assert [found[f"best_at_{size}"] for size in (250, 500, 1000)] == [6, 6, 6]
     learning_curves.draw(made_up, tmp_path / "curves.png")
     assert (tmp_path / "curves.png").stat().st_size > 10_000
+
+
+def test_grids_are_compared_by_ratios(data_dir, monkeypatch):
+    assert strengths.GRIDS["three"] == (5e-4, 5e-3, 5e-2)
+    made_up = [
+        {**cell, **dict.fromkeys(strengths.FIGURES, 2.0 if cell["grid"] == "three_weaker" else 1.0)}
+        for cell in strengths.cells()
+    ]
+    found = strengths.ratios(made_up)
+    assert found["three_weaker_valid_loss"] == pytest.approx(2.0)
+    assert found["three_bound"] == pytest.approx(1.0)
+    quick = {"max_steps": 2, "width": 4, "knots": 0}
+    fit = strengths.fit_ours
+    monkeypatch.setattr(strengths, "fit_ours", lambda *a, **k: fit(*a, **k, **quick))
+    result = strengths.compute({"dataset": "higgs", "grid": "three"}, data=data_dir)
+    assert set(result) == set(strengths.FIGURES)
+    assert 1 <= result["networks"] <= 3

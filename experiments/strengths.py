@@ -1,0 +1,84 @@
+"""Which strengths an average needs: few that are far apart, or the paper's thirteen, narrowed.
+
+Our estimators fitted to the training rows alone, on the development tables; the validation part,
+which they have not seen, judges, and the test part is not touched.
+
+    python -m experiments.strengths --data DIR
+"""
+
+from __future__ import annotations
+
+import json
+from math import exp, log
+from statistics import mean
+from time import process_time
+from typing import TYPE_CHECKING, Any
+
+from experiments.cells import experiment_arguments, run_study, write_csv
+from experiments.data import load_table, reported_loss
+from experiments.recipes import DEVELOPMENT
+from experiments.rivals import fit_ours, make_parts, mean_loss
+from psilonnet.training import STRENGTHS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from experiments.cells import Cell
+
+GRIDS: dict[str, Any] = {
+    "thirteen": STRENGTHS,  # 5e-5 to 0.5
+    "three": STRENGTHS[3:10:3],  # 5e-4, 5e-3, 5e-2; an average drops none of three
+    "three_weaker": STRENGTHS[2:9:3],  # half of these
+}
+FIGURES = ("valid_loss", "bound", "networks", "seconds")
+
+
+def cells() -> Iterator[Cell]:
+    """Yield all cells, table by table."""
+    for name in DEVELOPMENT:
+        for grid in GRIDS:
+            yield {"dataset": name, "grid": grid}
+
+
+def compute(cell: Cell, *, data: str) -> Cell:
+    """Fit our estimator with one grid to one table."""
+    table = load_table(cell["dataset"], data)
+    parts = make_parts(table, 0)
+    begin = process_time()
+    model = fit_ours(table.task, parts, "user", reg_strength=GRIDS[cell["grid"]])
+    seconds = process_time() - begin
+    return {
+        "valid_loss": reported_loss(table.task, mean_loss(table.task, model, parts["valid"])),
+        "bound": model.lipschitz_bound_,
+        "networks": len(model.members_["weight"]),
+        "seconds": seconds,
+    }
+
+
+def ratios(lines: Sequence[Cell]) -> dict[str, float]:
+    """Return geometric means of all figures over those of the first grid."""
+    first = next(iter(GRIDS))
+    usual = {line["dataset"]: line for line in lines if line["grid"] == first}
+    return {
+        f"{grid}_{figure}": exp(
+            mean(log(x[figure] / usual[x["dataset"]][figure]) for x in lines if x["grid"] == grid)
+        )
+        for grid in GRIDS
+        if grid != first
+        for figure in FIGURES
+    }
+
+
+def main() -> None:
+    """Run all cells and write ``strengths.csv``."""
+    arguments = experiment_arguments("Strengths that go well together.")
+    results = run_study("strengths", compute, cells(), arguments)
+    if arguments.only:
+        return
+    lines = [cell | results[cell] for cell in cells()]
+    write_csv(lines, arguments.results / "strengths.csv")
+    print(json.dumps({name: round(value, 4) for name, value in ratios(lines).items()}))
+
+
+if __name__ == "__main__":
+    main()
