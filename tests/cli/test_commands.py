@@ -1,9 +1,12 @@
-"""The command line as a user types it, in processes of its own."""
+"""The command line as a user types it; in processes of its own where that matters."""
 
+import io
 import signal
 import subprocess
 import sys
 import time
+from contextlib import redirect_stdout
+from unittest.mock import patch
 
 import numpy as np
 import polars as pl
@@ -13,15 +16,20 @@ from psilonnet import PSiLONRegressor
 from psilonnet.cli import main
 
 
-def run(*words, check=True):
-    done = subprocess.run(
-        [sys.executable, "-m", "psilonnet", *map(str, words)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert not check or done.returncode == 0, done.stderr
-    return done
+def process(*words):
+    command = [sys.executable, "-m", "psilonnet", *map(str, words)]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def run(*words):
+    """Run a command in this process, and return what it printed."""
+    out = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
+    with patch.object(sys, "argv", ["psilonnet", *map(str, words)]), redirect_stdout(out):
+        with pytest.raises(SystemExit) as end:
+            main()
+        out.seek(0)
+    assert not end.value.code
+    return out.read()
 
 
 @pytest.fixture(scope="module")
@@ -52,14 +60,13 @@ def folder(tmp_path_factory):
 
 
 def test_predictions_are_written_and_piped(folder):
-    done = run("predict", folder / "class.psilon", folder / "data.csv")
-    lines = done.stdout.splitlines()
+    lines = run("predict", folder / "class.psilon", folder / "data.csv").splitlines()
     assert lines[0] == "prediction"
     assert len(lines) == 121
     assert set(lines[1:]) == {"yes", "no"}
     run("predict", folder / "number.psilon", folder / "data.parquet", "--out", folder / "p.parquet")
     assert pl.read_parquet(folder / "p.parquet")["prediction"].is_finite().all()
-    shares = run("predict", folder / "class.psilon", folder / "data.csv", "--proba").stdout
+    shares = run("predict", folder / "class.psilon", folder / "data.csv", "--proba")
     assert shares.splitlines()[0] == "probability of no,probability of yes"
 
 
@@ -68,17 +75,17 @@ def test_several_targets_have_a_column_each(folder):
     y = np.random.default_rng(0).normal(size=(len(table), 2))
     model = PSiLONRegressor(max_steps=2, width=4, reg_strength=1e-3, knots=0, verbose=False)
     model.fit(table, y).save(folder / "two.psilon")
-    lines = run("predict", folder / "two.psilon", folder / "data.csv").stdout.splitlines()
+    lines = run("predict", folder / "two.psilon", folder / "data.csv").splitlines()
     assert lines[0] == "prediction 0,prediction 1"
     done = run("certify", folder / "two.psilon", folder / "data.csv", "--delta", "age=1")
-    assert done.stdout.startswith("prediction 0,prediction 1,low 0,low 1,high 0,high 1\n")
+    assert done.startswith("prediction 0,prediction 1,low 0,low 1,high 0,high 1\n")
 
 
 def test_certificates_are_written(folder):
     done = run("certify", folder / "class.psilon", folder / "data.csv", "--method", "local")
-    assert done.stdout.splitlines()[0] == "prediction,radius"
+    assert done.splitlines()[0] == "prediction,radius"
     stays = run("certify", folder / "class.psilon", folder / "data.csv", "--delta", "city=any")
-    assert {line.split(",")[1] for line in stays.stdout.splitlines()[1:]} <= {"true", "false"}
+    assert {line.split(",")[1] for line in stays.splitlines()[1:]} <= {"true", "false"}
     out = folder / "range.csv"
     moves = ("--delta", "age=2", "--delta", "joined=3")
     run("certify", folder / "number.psilon", folder / "data.csv", *moves, "--out", out)
@@ -89,7 +96,7 @@ def test_certificates_are_written(folder):
 
 def test_exports_are_written(folder):
     done = run("export", folder / "class.psilon", "--to", "numpy", "--out", folder / "exported")
-    assert "from predictor import Predictor" in done.stdout
+    assert "from predictor import Predictor" in done
     assert {f.name for f in (folder / "exported").iterdir()} == {
         "manifest.json",
         "predictor.py",
@@ -102,7 +109,7 @@ def test_exports_are_written(folder):
 def test_report_is_written(folder):
     out = folder / "card.html"
     done = run("report", folder / "class.psilon", "--out", out)
-    assert done.stdout == f"Written to {out}.\n"
+    assert done == f"Written to {out}.\n"
     alone = out.read_text(encoding="utf-8")
     assert "<h1>class</h1>" in alone
     rows = ("--data", folder / "data.parquet", "--target", "spent", "--out", out)
@@ -111,12 +118,12 @@ def test_report_is_written(folder):
 
 
 def test_help_teaches_and_loads_no_torch():
-    assert "come with a proof" in run("--help").stdout
+    assert "come with a proof" in process("--help").stdout
     code = "import sys, psilonnet.cli.commands; print('torch' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"
     for command in ("fit", "predict", "certify", "export", "report"):
-        assert f"Example: psilonnet {command}" in " ".join(run(command, "--help").stdout.split())
+        assert f"Example: psilonnet {command}" in " ".join(run(command, "--help").split())
 
 
 MISTAKES = {
@@ -174,7 +181,7 @@ def test_mistakes_end_with_one_sentence(name, folder, monkeypatch):
 
 
 def test_mistake_in_a_process_has_exit_code_1(folder):
-    done = run("predict", folder / "no.psilon", folder / "data.csv", check=False)
+    done = process("predict", folder / "no.psilon", folder / "data.csv")
     assert done.returncode == 1
     assert "Traceback" not in done.stderr
     assert len(done.stderr.splitlines()) == 1
