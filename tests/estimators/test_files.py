@@ -6,6 +6,8 @@ import re
 import struct
 import tracemalloc
 import warnings
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import pandas as pd
@@ -229,14 +231,25 @@ def check_prediction(model, frame):
     assert re.search(f"^{len(frame)}$|feature names|same kind|features, but", said)
 
 
-def test_mutated_files_load_or_are_refused(tmp_path):
+@pytest.fixture
+def fast_folder(tmp_path):
+    """A folder in memory where there is one: each file that is written is synced to its disk."""
+    memory = Path("/dev/shm")
+    if memory.is_dir():
+        with TemporaryDirectory(dir=memory) as folder:
+            yield Path(folder)
+    else:
+        yield tmp_path
+
+
+def test_mutated_files_load_or_are_refused(fast_folder):
     chance = random.Random(0)
     files, contents = [], []
     for name in ("binary", "knots", "pruned", "chosen"):
-        fitted(name)[0].save(tmp_path / name)
-        files.append((tmp_path / name).read_bytes())
-        contents.append(read_model_file(tmp_path / name))
-    path, loaded = tmp_path / "mutant", 0
+        fitted(name)[0].save(fast_folder / name)
+        files.append((fast_folder / name).read_bytes())
+        contents.append(read_model_file(fast_folder / name))
+    path, loaded = fast_folder / "mutant", 0
     frame, _ = table(3)
     for k in range(MUTATIONS):
         if k % 2:
