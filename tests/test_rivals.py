@@ -148,6 +148,13 @@ def test_learning_curves_are_counted_and_drawn(tmp_path):
     assert (tmp_path / "curves.png").stat().st_size > 10_000
 
 
+def test_learning_curves_are_of_tables_with_enough_rows_to_test_on(data_dir):
+    for name in learning_curves.TABLES:
+        table = load_table(name, data_dir)
+        parts = rivals.make_parts(table, 0, n_train=max(learning_curves.SIZES))
+        assert len(parts["test"].y) > 2000
+
+
 def test_grids_are_compared_by_ratios(data_dir, monkeypatch):
     assert strengths.GRIDS["three"] == (5e-4, 5e-3, 5e-2)
     made_up = [
