@@ -60,7 +60,9 @@ def folder(tmp_path_factory):
 
 
 def test_predictions_are_written_and_piped(folder):
-    lines = run("predict", folder / "class.psilon", folder / "data.csv").splitlines()
+    done = process("predict", folder / "class.psilon", folder / "data.csv")
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
     assert lines[0] == "prediction"
     assert len(lines) == 121
     assert set(lines[1:]) == {"yes", "no"}
