@@ -189,15 +189,16 @@ def test_mistake_in_a_process_has_exit_code_1(folder):
     assert len(done.stderr.splitlines()) == 1
 
 
-def test_interrupt_writes_nothing(folder):
+@pytest.mark.parametrize("seconds", [0.7, 8])  # modules are being imported; a network trained
+def test_interrupt_writes_nothing(folder, seconds):
     out = folder / "never.psilon"
     command = [sys.executable, "-m", "psilonnet", "fit", str(folder / "data.csv")]
     command += ["--target", "spent", "--out", str(out), "--max-steps", "1000000"]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-    time.sleep(8)
+    time.sleep(seconds)
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=30)
-    assert process.returncode == 130  # as shells have it
+    assert process.returncode in (130, -signal.SIGINT)  # a shell calls both 130
     assert "Stopped. Nothing half-done was written." in said
     assert "Traceback" not in said
     assert not out.exists()

@@ -7,9 +7,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 INTERRUPTED = 130  # the exit code of a command that was stopped from the keyboard
+NOTHING_WRITTEN = "Stopped. Nothing half-done was written."
 # A missing module is one of an extra; OSError is a file that cannot be read or written.
 MISTAKES = (ValueError, TypeError, OSError, ArithmeticError, MemoryError, ModuleNotFoundError)
 
@@ -32,17 +34,24 @@ def stopped(out: Path) -> StoppedError:
 def main() -> None:
     """Run the command line; an error of the user's is one sentence and exit code 1."""
     try:
-        commands = import_module("psilonnet.cli.commands")
+        _load_commands()()
+    except SystemExit as end:
+        if end.code == INTERRUPTED:
+            print(getattr(end, "said", NOTHING_WRITTEN), file=sys.stderr)
+        raise
+    except KeyboardInterrupt:  # while modules were imported; a command turns it into an exit
+        print(NOTHING_WRITTEN, file=sys.stderr)
+        sys.exit(INTERRUPTED)
+    except MISTAKES as error:
+        sys.exit(f"Error: {error}")
+
+
+def _load_commands() -> Callable[[], None]:
+    try:
         import_module("psilonnet.cli.many_commands")
+        app: Callable[[], None] = import_module("psilonnet.cli.commands").app
     except ModuleNotFoundError as error:
         if error.name not in ("typer", "polars"):
             raise
         sys.exit(f"The command line needs {error.name!r}: pip install 'psilonnet[cli]'")
-    try:
-        commands.app()
-    except SystemExit as end:
-        if end.code == INTERRUPTED:
-            print(getattr(end, "said", "Stopped. Nothing half-done was written."), file=sys.stderr)
-        raise
-    except MISTAKES as error:
-        sys.exit(f"Error: {error}")
+    return app
