@@ -42,7 +42,7 @@ def original_matrix(w: Tensor, *, residual: bool = False) -> Tensor:
 
 
 def improved_matrix(w: Tensor, *, residual: bool = False) -> Tensor:
-    """Return ``max_t |W_t|``: only one piece of a coordinate moves at a time.
+    """Return ``max_t |W_t|``: together the pieces move no farther than the coordinate.
 
     Implements Eq. (11), one factor of it, for any number of pieces.
     """
