@@ -2,6 +2,7 @@
 
 import gzip
 import hashlib
+import signal
 import struct
 import threading
 from argparse import Namespace
@@ -188,8 +189,8 @@ def test_interrupted_cell_ends_as_if_it_had_not_been(folder, tmp_path, monkeypat
     take_step = Run.take_step
 
     def stopped(run):
-        if run.step == 5:
-            raise KeyboardInterrupt
+        if run.step == 4:
+            signal.raise_signal(signal.SIGINT)  # held back until the step is done
         take_step(run)
 
     monkeypatch.setattr(Run, "take_step", stopped)

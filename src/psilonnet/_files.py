@@ -23,9 +23,13 @@ def written(path: Path) -> Iterator[Path]:
     aside = path.with_name(f".{path.name}.{uuid4().hex[:8]}{ASIDE}")
     try:
         yield aside
-        if aside.exists():
-            with aside.open("rb") as file:
-                os.fsync(file.fileno())
-            aside.replace(path)
+        with aside.open("rb") as file:
+            os.fsync(file.fileno())
+        aside.replace(path)
     finally:
         aside.unlink(missing_ok=True)
+
+
+def place_of(aside: Path) -> Path:
+    """Return where a file that is being written aside belongs."""
+    return aside.with_name(aside.name.removesuffix(ASIDE).rpartition(".")[0].removeprefix("."))

@@ -167,3 +167,20 @@ def test_plain_torch_nets_are_certified_like_ours():
             PlainNet(torch.nn.Sequential(torch.nn.Linear(2, 2), wrong))
     with pytest.raises(TypeError, match="last layer"):
         PlainNet(torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.ReLU()))
+
+
+def test_a_single_layer_moves_by_its_weights():
+    net = torch.nn.Sequential(torch.nn.Linear(3, 2))
+    one = torch.eye(2, dtype=torch.float64)
+    moves = input_moves(PlainNet(net), one)
+    torch.testing.assert_close(moves, net[0].weight.double().abs())
+    box = torch.ones(1, 3, dtype=torch.float64)
+    near = local_moves(PlainNet(net), box, box, one.unsqueeze(0))
+    torch.testing.assert_close(near[0], moves.sum(dim=1))
+
+
+def test_rounding_of_an_average_grows_with_its_members():
+    single = PSiLONNet(1, 1, width=1, depth=1)
+    x, radius = torch.ones(1, 1, dtype=torch.float64), torch.zeros(1, dtype=torch.float64)
+    few, many = (forward_error(PlainNet(stack_members([single] * k)), x, radius) for k in (1, 1000))
+    assert many - few > 999 * 2.0**-53

@@ -119,6 +119,14 @@ def test_export_of_plain_numbers_reads_arrays(tmp_path):
     np.testing.assert_allclose(predictor.predict(X), model.predict(X), rtol=1e-9)
 
 
+def test_words_in_bytes_are_read_as_the_model_reads_them(tmp_path):
+    words = np.array([b"a", b"b", b"c", b"d"] * 30)[:, None]
+    model = PSiLONRegressor(**QUICK).fit(words, np.arange(120) % 4)
+    predictor = exported(model, tmp_path)
+    np.testing.assert_allclose(predictor.predict(words), model.predict(words), rtol=1e-9)
+    assert np.ptp(predictor.predict(words)) > 0.1
+
+
 def test_interval_in_own_units(tmp_path):
     X, y = messy()
     model = PSiLONRegressor(**QUICK).fit(X, y)

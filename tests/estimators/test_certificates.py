@@ -256,9 +256,16 @@ def test_many_rows_are_proven_in_parts(monkeypatch):
     labels = np.digitize(y, [-0.5, 0.5])
     classifier = PSiLONClassifier(**QUICK).fit(frame, labels)
     regressor = PSiLONRegressor(**QUICK).fit(frame, y)
-    whole = classifier.certify(frame), *regressor.interval(frame, 0.1)
-    monkeypatch.setattr("psilonnet.estimators.base.PART", 100)
-    parts = classifier.certify(frame), *regressor.interval(frame, 0.1)
+
+    def proofs():
+        for method in ("global", "local"):
+            yield classifier.certify(frame, method=method)
+            yield from regressor.interval(frame, 0.1, method=method)
+
+    whole = list(proofs())
+    monkeypatch.setattr("psilonnet.estimators.base.PART", 3000)
+    parts = list(proofs())
+    assert len(list(classifier._certifiers(frame, "local"))) > 10
     for one, other in zip(whole, parts, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-12)
 
@@ -270,3 +277,20 @@ def test_margin_of_zero_has_radius_zero():
         parameter.data.zero_()
     for method in ("global", "local"):
         assert (model.certify(x, method=method) == 0).all()
+
+
+@pytest.mark.parametrize("delta", [-1, float("nan"), dt.timedelta(days=1), [[0.1]], True])
+def test_delta_for_all_columns_is_a_number_of_deviations(delta):
+    frame, y = table()
+    model = PSiLONRegressor(**QUICK).fit(frame, y)
+    with pytest.raises(ValueError, match=r"number of standard deviations|one amount for each"):
+        model.interval(frame, delta)
+    np.testing.assert_array_equal(model.interval(frame, np.array(0.1)), model.interval(frame, 0.1))
+
+
+@pytest.mark.parametrize("method", ["global", "local"])
+def test_huge_delta_is_bounded_by_what_is_encoded(method):
+    frame, y = table()
+    low, high = PSiLONRegressor(**QUICK).fit(frame, y).interval(frame, 1e308, method=method)
+    assert np.isfinite([low, high]).all()
+    assert (low < high).all()

@@ -28,7 +28,7 @@ from psilonnet.estimators.splits import make_splits
 from psilonnet.estimators.targets import fit_temperature
 from psilonnet.nn import path_norm_penalty
 from psilonnet.tables import OutOfRangeWarning
-from psilonnet.training import members_of, take_members
+from psilonnet.training import DivergedError, members_of, take_members
 
 SMALL = {
     "width": 16, "depth": 1, "max_steps": 60, "learning_rate": 2e-2, "random_state": 0,
@@ -547,3 +547,23 @@ def test_the_sparsest_that_holds_is_taken_else_the_best():
     assert chosen(1.0, 1.03, 1.0) == 1
     assert chosen(1.0, 0.99, 0.9) == 1  # pruning may even help
     assert chosen(1.0, 1.2, 1.4) == 0
+
+
+def test_validation_rows_without_a_loss_are_refused():
+    x = np.random.default_rng(0).normal(size=(60, 2))
+    for huge in (1e30, 1e300):
+        with pytest.raises(DivergedError, match="No member has a finite loss on the held-out rows"):
+            PSiLONRegressor(**QUICK).fit(x, x[:, 0], validation_data=(x[:5], np.full(5, huge)))
+    weights = {0: 0, 1: 1, 2: 1}
+    with pytest.raises(ValueError, match="must be of a class with a weight above 0"):
+        PSiLONClassifier(**QUICK, class_weight=weights).fit(
+            x, np.arange(60) % 3, validation_data=(x[:5], np.zeros(5, dtype=int))
+        )
+
+
+def test_batch_larger_than_the_table_needs_no_more_memory():
+    x = np.random.default_rng(0).normal(size=(60, 2))
+    small, large = (
+        PSiLONRegressor(**{**QUICK, "batch_size": size}).fit(x, x[:, 0]) for size in (60, 10**9)
+    )
+    assert (small.predict(x) == large.predict(x)).all()

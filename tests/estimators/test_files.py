@@ -266,3 +266,14 @@ def test_mutated_files_load_or_are_refused(fast_folder):
             if loaded % 20 == 0:
                 check_prediction(model, frame)
     assert loaded > 0
+
+
+def test_model_of_a_device_that_is_not_there_is_read(tmp_path):
+    frame, labels = table()
+    model = PSiLONClassifier(**SMALL).fit(frame, labels)
+    model.device = "cuda:7"
+    model.save(tmp_path / "m.psilon")
+    loaded = psilonnet.load(tmp_path / "m.psilon")
+    assert (loaded.predict(frame) == model.predict(frame)).all()
+    with pytest.raises(ValueError, match="'device' parameter"):
+        loaded.fit(frame, labels)

@@ -326,5 +326,23 @@ def test_plain_matrices_are_made_again_when_a_tensor_changes():
     torch.testing.assert_close(plain_net(net)(x)[0].float(), net(x))
     net.set_prune_mix(1.0)
     torch.testing.assert_close(plain_net(net)(x)[0].float(), net(x))
+    net.layers[0].direction.data.mul_(torch.linspace(2, 0.5, 4))
+    torch.testing.assert_close(plain_net(net)(x)[0].float(), net(x))
+    net(x).sum().backward()
+    torch.optim.Adam(net.parameters(), fused=True).step()  # autograd does not count this change
+    torch.testing.assert_close(plain_net(net)(x)[0].float(), net(x))
     net.load_state_dict(copy.deepcopy(net).state_dict())
     assert plain_net(pickle.loads(pickle.dumps(net))) is not plain_net(net)
+
+
+def test_plain_matrices_are_copies():
+    net = torch.nn.Sequential(torch.nn.Linear(3, 2).double())
+    plain = PlainNet(net)
+    before = plain(torch.ones(1, 3))
+    torch.nn.init.zeros_(net[0].weight)
+    assert plain(torch.ones(1, 3)).equal(before)
+
+
+def test_settings_of_a_variant_are_not_overruled():
+    with pytest.raises(ValueError, match="'P-Net' sets length and normalization itself"):
+        make_net("P-Net", 3, 1, width=4, depth=1, length="none", normalization="l2")

@@ -18,7 +18,7 @@ from psilonnet import PSiLONClassifier, PSiLONRegressor
 from psilonnet.estimators.together import fit_together
 from psilonnet.scale import fit_many, predict_many
 from psilonnet.scale import many as many_module
-from psilonnet.scale.keys import groups_of, key_name
+from psilonnet.scale.keys import groups_of, key_column, key_name
 from psilonnet.scale.many import plan_tasks
 from psilonnet.scale.model_folder import ModelFolder
 from psilonnet.tables import OutOfRangeWarning
@@ -210,9 +210,11 @@ KEYS = {
 @pytest.mark.parametrize("name", KEYS)
 def test_equal_keys_have_one_name_whatever_the_table(name):
     first, second, kind = KEYS[name]
-    a, b = (groups_of(pa.table({"k": pa.array(s.to_list(), from_pandas=True)
-        if isinstance(s, pl.Series) else pa.Array.from_pandas(s)}), "k")
-        for s in (first, second))  # fmt: skip
+    arrays = [
+        pa.array(s.to_list(), from_pandas=True) if isinstance(s, pl.Series)
+        else pa.Array.from_pandas(s) for s in (first, second)
+    ]  # fmt: skip
+    a, b = (groups_of(key_column(pa.table({"k": array}), "k")) for array in arrays)
     assert str(a.keys.type) == kind
     assert set(a.names) == set(b.names)
     assert b.missing.tolist() == [1]
@@ -221,11 +223,32 @@ def test_equal_keys_have_one_name_whatever_the_table(name):
 
 def test_other_keys():
     at = datetime.datetime(2024, 1, 1, 12, 30)
-    times = groups_of(pa.table({"k": pa.array([at, None])}), "k")
+    times = groups_of(key_column(pa.table({"k": pa.array([at, None])}), "k"))
     assert times.names == [key_name(at)]
-    assert groups_of(pa.table({"k": [0.5, float("nan")]}), "k").names == [key_name(0.5)]
+    half = groups_of(key_column(pa.table({"k": [0.5, float("nan")]}), "k"))
+    assert half.names == [key_name(0.5)]
+    huge = groups_of(key_column(pa.table({"k": [1e300, 2.0]}), "k"))
+    assert huge.names == [key_name(1e300), key_name(2)]
     with pytest.raises(TypeError, match=r"holds list<.*> instead: turn it into words"):
-        groups_of(pa.table({"k": [[1], [2]]}), "k")
+        key_column(pa.table({"k": [[1], [2]]}), "k")
+    with pytest.raises(ValueError, match=r"Column 'k' has others .* turn it into words"):
+        key_column(pa.table({"k": pa.array([2**63], pa.uint64())}), "k")
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        [*(float(k) for k in range(40)), 0.5],
+        [*(datetime.datetime(2024, 1, k) for k in range(1, 31)), datetime.datetime(2024, 2, 1, 12)],
+    ],
+)
+def test_the_keys_of_all_tasks_have_one_type(keys, tmp_path, monkeypatch):
+    monkeypatch.setattr("psilonnet.scale.many.GROUPS_PER_TASK", 16)
+    rows = np.arange(8 * len(keys)) % len(keys)
+    frame = pd.DataFrame({"key": np.array(keys)[rows], "x": 1.0 * np.arange(len(rows))})
+    settings = {"by": "key", "target": "y", "estimator": FIXED, "progress": False}
+    index = fit_many(frame.assign(y=frame.x), out=tmp_path / "m", **settings)
+    assert sorted(pd.read_parquet(index).group) == sorted(keys)
 
 
 def test_tasks_are_even_and_bounded():

@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from psilonnet import PSiLONClassifier, PSiLONRegressor
+from psilonnet._files import written
 from psilonnet.scale import ScoringFailedError, score
 from psilonnet.scale import shipped as shipped_module
 from psilonnet.scale.block_output import BlockScorer
@@ -308,3 +309,32 @@ def test_exported_folder_is_scored_without_torch_or_ray(model, files, tmp_path):
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "300"
     assert "row/s" in done.stderr
+
+
+def test_file_that_another_run_is_writing_is_left_alone(model, files, tmp_path):
+    out = tmp_path / "out"
+    out.mkdir()
+    own, other = out / ".0-00000.parquet.abc.part", out / ".x-00000.parquet.abc.part"
+    for left in (own, other):
+        left.write_text("half")
+    quietly(model, files, out)
+    assert not own.exists()
+    assert other.exists()
+
+
+def test_file_that_vanishes_while_it_is_written_is_an_error(tmp_path):
+    with pytest.raises(FileNotFoundError), written(tmp_path / "a"):
+        pass
+
+
+def test_folder_may_have_brackets_in_its_name(model, files, tmp_path):
+    files.rename(tmp_path / "in[1]")
+    for asked in (tmp_path / "in[1]", tmp_path / "in[1]" / "*.parquet"):
+        assert sorted(find_files(asked)) == ["0", "1", "2"]
+
+
+def test_outputs_beside_inputs_are_refused_however_the_folder_is_named(model, files, tmp_path):
+    (tmp_path / "link").symlink_to(files)
+    for out in (tmp_path / "x" / ".." / "in", tmp_path / "link"):
+        with pytest.raises(ValueError, match="must go to a folder without files to score"):
+            quietly(model, files, out)

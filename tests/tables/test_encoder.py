@@ -182,3 +182,10 @@ def test_a_column_without_any_value_is_missing_whatever_its_type():
     ):
         np.testing.assert_array_equal(encoder.encode(read_columns(nothing)), missing)
         encoder.warn_far_outside(read_columns(nothing))
+
+
+def test_one_number_far_out_does_not_make_a_column_constant():
+    values = np.random.default_rng(0).normal(size=200)
+    values[3] = -3.4028235e38
+    encoder, _ = fitted(pd.DataFrame({"a": values}), "robust")
+    assert encoder.codes[0].scale == pytest.approx(1, abs=0.3)

@@ -9,7 +9,8 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from psilonnet.training import Callback, Checkpoints, Plan
+from psilonnet.nn import PSiLONNet, weight_decay_penalty
+from psilonnet.training import Callback, Checkpoints, Plan, Rows, Run
 from training.interrupted import make_run
 
 SCRIPT = Path(__file__).with_name("interrupted.py")
@@ -124,3 +125,52 @@ def test_failed_write_leaves_the_old_checkpoint(tmp_path, monkeypatch):
     with pytest.raises(OSError, match="No space left"):
         make_run([Checkpoints(path, every=10)]).train()
     assert path.read_bytes() == before
+
+
+class InMidStep(Callback):
+    """Two Ctrl-C within one step: the second is not held back."""
+
+    def on_start(self, run):
+        step = run.optimizer.step
+
+        def press(*arguments):
+            step(*arguments)
+            if run.step == 12:
+                signal.raise_signal(signal.SIGINT)
+                signal.raise_signal(signal.SIGINT)
+
+        run.optimizer.step = press
+
+
+def test_second_interrupt_leaves_the_last_whole_checkpoint(tmp_path):
+    path = tmp_path / "checkpoint"
+    with pytest.raises(KeyboardInterrupt):
+        make_run([Checkpoints(path, every=7), InMidStep()]).train()
+    resumed, whole = make_run([Checkpoints(path)]), make_run([])
+    for run in (resumed, whole):
+        run.train()
+    for a, b in zip(resumed.net.parameters(), whole.net.parameters(), strict=True):
+        assert a.equal(b)
+
+
+def folds_of(seed, path, **net):
+    generator = torch.Generator().manual_seed(0)
+    x = torch.randn(60, 5, generator=generator)
+    own = torch.randperm(60, generator=torch.Generator().manual_seed(seed)).reshape(2, 30)
+    return Run(
+        PSiLONNet(5, 1, width=8, depth=1, members=(2,), generator=generator, **net),
+        Rows(x, x[:, :1], own=own),
+        loss="squared_error",
+        penalty=weight_decay_penalty,
+        reg_strength=1e-3,
+        plan=Plan(steps=10, batch_size=10, progress=False),
+        callbacks=[Checkpoints(path)],
+    )
+
+
+@pytest.mark.parametrize("other", [{"seed": 2}, {"seed": 1, "normalization": "l2"}])
+def test_checkpoint_of_other_folds_or_another_net_is_refused(other, tmp_path):
+    folds_of(1, tmp_path / "c").train()
+    folds_of(1, tmp_path / "c").train()
+    with pytest.raises(ValueError, match="other settings or data"):
+        folds_of(path=tmp_path / "c", **other).train()

@@ -1,5 +1,6 @@
 import copy
 import signal
+import threading
 
 import numpy as np
 import pandas as pd
@@ -22,6 +23,7 @@ from psilonnet.training import (
     take_members,
     warm_path,
 )
+from psilonnet.training.arithmetic import matmul_precision
 from psilonnet.training.memory import _library
 
 
@@ -369,3 +371,28 @@ def test_ctrl_c_in_the_last_step_is_not_lost():
 
     with pytest.raises(KeyboardInterrupt):
         run_of(small_net(), callbacks=[Press()]).train()
+
+
+def test_threads_that_need_other_precisions_take_turns():
+    seen, inside, go = [], threading.Event(), threading.Event()
+    before = torch.get_float32_matmul_precision()
+
+    def first():
+        with matmul_precision("medium"):
+            inside.set()
+            go.wait()
+            seen.append(torch.get_float32_matmul_precision())
+
+    def second():
+        with matmul_precision("high"):
+            seen.append(torch.get_float32_matmul_precision())
+
+    threads = [threading.Thread(target=first), threading.Thread(target=second)]
+    threads[0].start()
+    inside.wait()
+    threads[1].start()
+    go.set()
+    for thread in threads:
+        thread.join()
+    assert seen == ["medium", "high"]
+    assert torch.get_float32_matmul_precision() == before

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from psilonnet.nn import PlainNet
+    from psilonnet.nn.plain import PlainLayer
 
 
 def first_masses(net: PlainNet, combinations: Tensor) -> Tensor:
@@ -28,13 +29,7 @@ def first_masses(net: PlainNet, combinations: Tensor) -> Tensor:
     -------
     Tensor of shape (members, count, width)
     """
-    *lower, last = net.layers[1:]
-    combined = torch.einsum("co,mosi->mcsi", combinations, last.weight)
-    mass = inflated(largest_piece(combined), combined.shape[-2] + combinations.shape[-1])
-    for layer in reversed(lower):
-        matrix = largest_piece(layer.weight)  # (members, out, in)
-        mass = inflated(mass @ matrix, matrix.shape[-2])
-    return mass
+    return _masses(net.layers[1:], combinations)
 
 
 def input_moves(net: PlainNet, combinations: Tensor) -> Tensor:
@@ -44,6 +39,16 @@ def input_moves(net: PlainNet, combinations: Tensor) -> Tensor:
     -------
     Tensor of shape (count, in)
     """
-    first = largest_piece(net.layers[0].weight)  # (members, width, in)
-    moves = inflated(first_masses(net, combinations) @ first, first.shape[-2])
+    moves = _masses(net.layers, combinations)
     return inflated(moves.mean(dim=0), len(moves) + 2)
+
+
+def _masses(layers: list[PlainLayer], combinations: Tensor) -> Tensor:
+    """Return how far combinations move per unit of an input of the first of these layers."""
+    *lower, last = layers
+    combined = torch.einsum("co,mosi->mcsi", combinations, last.weight)
+    mass = inflated(largest_piece(combined), combined.shape[-2] + combinations.shape[-1])
+    for layer in reversed(lower):
+        matrix = largest_piece(layer.weight)  # (members, out, in)
+        mass = inflated(mass @ matrix, matrix.shape[-2])
+    return mass

@@ -46,7 +46,8 @@ def forward_error(net: PlainNet, x: Tensor, radius: Tensor, *, unit: float = UNI
     Tensor of shape (rows,): the largest over outputs and members
     """
     worst = torch.zeros(len(x), dtype=torch.float64)
-    for member in range(len(net.layers[0].weight)):
+    members = len(net.layers[0].weight)
+    for member in range(members):
         size = x.abs().amax(dim=-1) + radius
         error = size * unit  # inputs are rounded, too
         for layer in net.layers:
@@ -55,5 +56,6 @@ def forward_error(net: PlainNet, x: Tensor, radius: Tensor, *, unit: float = UNI
             g = gamma(w.shape[-1] * w.shape[-2] + 3, unit)
             error = (1 + g) * a * error + g * (a * size + b)
             size = (a * size + b) * (1 + g) + error
-        worst = torch.maximum(worst, error + size * 4 * unit)  # and the average over members
+        average = size * (members + 3) * unit  # its rounding, in whatever order
+        worst = torch.maximum(worst, error + average)
     return 2 * worst

@@ -139,7 +139,8 @@ class Predictor:
     def _rounding(self, x: Array, radius: Array) -> Array:
         """Return by how much computed outputs can differ from exact ones, per row."""
         size = np.abs(x).max(axis=1) + radius
-        return np.asarray(2 * np.max([net.rounding(size) for net in self._members], axis=0))
+        members = len(self._members)
+        return np.asarray(2 * np.max([n.rounding(size, members) for n in self._members], axis=0))
 
 
 class _Net:
@@ -170,15 +171,15 @@ class _Net:
             h += bias  # in place: another array of this size costs as much as a small product
         return h
 
-    def rounding(self, size: Array) -> Array:
-        """Return a bound on the rounding of outputs, for inputs up to a size."""
+    def rounding(self, size: Array, members: int) -> Array:
+        """Return a bound on the rounding of averaged outputs, for inputs up to a size."""
         error = np.zeros_like(size)
         for _, weight, bias, _ in self.layers:
             most, b = float(np.abs(weight).sum(axis=0).max()), float(np.abs(bias).max())
             g = _gamma(weight.shape[0] + 3)
             error = (1 + g) * most * error + g * (most * size + b)
             size = (most * size + b) * (1 + g) + error
-        return error + size * 4 * UNIT
+        return error + size * (members + 3) * UNIT
 
 
 class _Encoder:
@@ -438,6 +439,8 @@ def _words(name: str, cells: Any) -> Array:
 
 
 def _word(cell: Any) -> str:
+    if isinstance(cell, bytes):
+        return cell.decode()
     whole = isinstance(cell, (float, np.floating)) and float(cell).is_integer()
     return str(int(cell)) if whole else str(cell)
 

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, Any]
 FALLBACK_STRENGTH = 5e-3  # for tables too small to choose on
-PART = 2**24  # numbers; of the encoded columns and pairs of outputs of rows certified at a time
+PART = 2**24  # numbers that are in memory for the rows certified at a time
 
 
 class BasePSiLON(Shipping, BaseEstimator):  # type: ignore[misc]
@@ -223,6 +223,11 @@ class BasePSiLON(Shipping, BaseEstimator):  # type: ignore[misc]
         columns = self._read(validation_data[0], reset=False)
         y = self._check_target(validation_data[1])
         check_consistent_length(columns[0].values, y)
+        if not self._row_factors(y).any():
+            raise ValueError(
+                "Some row of 'validation_data' must be of a class with a weight above 0. None is: "
+                "change 'class_weight', or choose on other rows."
+            )
         held = self._problem(columns, y, np.ones(len(y)))
         return replace(
             problem,
@@ -278,7 +283,7 @@ class BasePSiLON(Shipping, BaseEstimator):  # type: ignore[misc]
         """Yield the proofs about parts of a table that fit into memory."""
         check_is_fitted(self)
         encoded = self.encoder_.encode(self._read(X, reset=False))
-        rows = max(1, PART // (encoded.shape[1] + self.target_.outputs**2))
+        rows = max(1, PART // Certifier.numbers_per_row(self, method))
         for first in range(0, len(encoded), rows):
             yield Certifier(self, encoded[first : first + rows], method)
 

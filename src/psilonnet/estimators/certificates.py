@@ -65,6 +65,18 @@ class Certifier:
         self.method = method
         self.outputs = self.net(self.x).mean(dim=0)  # (rows, outputs)
 
+    @staticmethod
+    def numbers_per_row(model: BasePSiLON, method: str) -> int:
+        """Return about how many numbers are in memory for a row: what parts are cut by."""
+        outputs = int(model.target_.outputs)
+        encoded = model.encoder_.width + outputs**2
+        if method != "local":
+            return encoded
+        # Ends, pieces and masks of the inputs of a layer, and the mass of each combination there.
+        layers = plain_net(model.net_).layers
+        widest = max(layer.weight.shape[-2] * layer.weight.shape[-1] for layer in layers)
+        return encoded + 10 * widest + 4 * outputs * widest
+
     def moves(self, delta: Any) -> Moves:
         """Return what may move, for an amount in the user's units."""
         return moves_of(delta, self.encoder, self.encoded)

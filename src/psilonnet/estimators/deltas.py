@@ -11,6 +11,7 @@ import numpy as np
 from psilonnet.certify.rounding import UNIT
 from psilonnet.estimators.parameters import is_real
 from psilonnet.tables import DAY, CategoryCode, NumberCode
+from psilonnet.tables.codes import FAR
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -60,7 +61,7 @@ def moves_of(delta: Any, encoder: TableEncoder, encoded: Array) -> Moves:
                 jumps.append(k)
         elif isinstance(code, NumberCode) and code.scale > 0 and amount > 0:
             z = encoded[:, own[0]]
-            move = amount * code.slope
+            move = min(amount * code.slope, 2 * FAR)  # encoded numbers lie within FAR
             # The rounding of (x - center) / scale, before and after the move.
             move = move + 8 * UNIT * (np.abs(z) + 2 * move + 1) + blur[own[0]]
             missing = encoded[:, own[1]] > 0 if len(own) > 1 else np.zeros(len(z), dtype=bool)
@@ -93,9 +94,14 @@ def _amounts(delta: Any, encoder: TableEncoder) -> list[Any]:
             f"{delta!r}."
         )
     if np.ndim(delta) == 0:
-        amount = _checked("delta", delta, "number")
+        amount = delta.item() if isinstance(delta, np.ndarray) else delta
+        if not (is_real(amount) and amount >= 0):
+            raise ValueError(
+                "A 'delta' for all columns is a number of standard deviations, finite and at least "
+                f"0. Got {delta!r}: amounts in the columns' own units go into a dict."
+            )
         scales = [c.scale if isinstance(c, NumberCode) else 0.0 for c in encoder.codes]
-        return [amount * scale for scale in scales]
+        return [float(amount) * scale for scale in scales]
     values = list(delta)
     if len(values) != n:
         raise ValueError(

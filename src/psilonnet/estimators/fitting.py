@@ -108,9 +108,11 @@ class Design:
             return
         shape: dict[str, Any] = {"width": self.width, "depth": self.depth}
         sizes = (problem.x.shape[1], problem.outputs)
+        if self.knots:
+            shape["edges"] = torch.zeros(self.knots - 1, sizes[0])
         with torch.device("meta"):
             net = make_network(self.architecture, *sizes, **shape, members=(members,))
-        check_memory(net, self.plan.batch_size)
+        check_memory(net, min(self.plan.batch_size, len(problem.x)))
 
     def job(
         self,

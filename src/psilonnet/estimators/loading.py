@@ -65,7 +65,10 @@ def load_model(path: str | os.PathLike[str]) -> BasePSiLON:
 def _rebuild(manifest: dict[str, Any], tensors: dict[str, Tensor]) -> BasePSiLON:
     kind = KINDS[manifest["kind"]]
     model = kind(**{k: _from_plain(k, v) for k, v in manifest["parameters"].items()})
-    check_parameters(kind.__name__, model.get_params(deep=False))
+    parameters = model.get_params(deep=False)
+    # The device need not be there to predict; fit asks for it.
+    _check(isinstance(parameters.pop("device"), str), "the device has no name")
+    check_parameters(kind.__name__, parameters)
     model.encoder_ = TableEncoder.from_dict(manifest["encoder"])
     model.target_ = _target_from_dict(manifest["target"], kind)
     model.net_ = _net_from_tensors(tensors, model)

@@ -4,7 +4,7 @@ Every function maps ``z`` of shape ``(..., n)`` to pieces of shape ``(..., piece
 
     sum_t |phi_t(a) - phi_t(b)| <= |a - b|        for all numbers a, b,
 
-so together they move no farther than the coordinate. All bounds of this library rest on that one property.
+so together they move no farther than the coordinate. All bounds of this library rest on that.
 At a kink the gradients of the pieces add up to at most one as well.
 """
 

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
     from psilonnet.functional import Bound
 
-# Activations whose slope lies between 0 and 1, as Theorem 1 asks; and layers that change nothing.
+# Activations whose slope lies between 0 and 1, as Theorem 1 asks; and layers that change nothing
+# once training is over.
 _ALLOWED = (nn.ReLU, nn.Identity, nn.Flatten, nn.Dropout, nn.Sigmoid, nn.Tanh, nn.Hardtanh)
 
 
@@ -23,8 +24,8 @@ def path_norm_penalty(net: nn.Module, *, bound: Bound = "improved") -> Tensor:
     """Return a bound on the Lipschitz constant of a net, ready to be added to a loss.
 
     It bounds ``||f(a) - f(b)||_1 / ||a - b||_inf``. Where rows are L1-normalised and lengths
-    shared, the improved bound is a product of the K lengths and costs nothing; otherwise it is
-    a product of matrices.
+    shared, the improved bound is a product of the K lengths and costs next to nothing; otherwise
+    it is a product of matrices. Dropout counts as it is after training.
 
     Parameters
     ----------

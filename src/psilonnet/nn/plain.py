@@ -40,13 +40,11 @@ class PlainLayer:
     @classmethod
     def of(cls, layer: NormalizedLinear) -> PlainLayer:
         """Return a layer as matrices in float64."""
-        weight = layer.weight.double().cpu()
+        weight = _own_copy(layer.weight)
         if layer.residual:
             weight = weight + torch.eye(weight.shape[-1], dtype=weight.dtype).unsqueeze(-2)
         members, n_out = weight.shape[:-3], weight.shape[-3]
-        bias = (
-            weight.new_zeros(*members, n_out) if layer.bias is None else layer.bias.double().cpu()
-        )
+        bias = weight.new_zeros(*members, n_out) if layer.bias is None else _own_copy(layer.bias)
         split, edges = "none", None
         if isinstance(layer, KnotLinear):
             split, edges = "knots", layer.edges.double().cpu().expand(*members, -1, -1)
@@ -134,26 +132,34 @@ class PlainNet:
         return torch.cat(outputs, dim=1)
 
 
+def _own_copy(tensor: Tensor) -> Tensor:
+    """Return a tensor in float64 that does not move when the network is trained on."""
+    return tensor.to("cpu", torch.float64, copy=True)
+
+
 Made = TypeVar("Made")
 
 
 def made_once(make: Callable[[Network], Made]) -> Callable[[Network], Made]:
     """Return the same function, called again for a network only when one of its tensors changed.
 
-    A change is seen as autograd sees it: by the tensor's version. Writing through ``.data`` is not
-    seen, nor is one in inference mode, where tensors have no version.
+    The tensors themselves are compared. Their versions, which autograd counts, would not do: a
+    step of a fused optimiser and a write through ``.data`` leave them as they are.
     """
-    made: WeakKeyDictionary[Network, tuple[list[tuple[int, int]], Made]] = WeakKeyDictionary()
+    made: WeakKeyDictionary[Network, tuple[list[Tensor], Made]] = WeakKeyDictionary()
 
     def remembered(net: Network) -> Made:
-        tensors = (*net.parameters(), *net.buffers())
-        state = [(id(t), 0 if t.is_inference() else t._version) for t in tensors]
+        now = [tensor.detach() for tensor in (*net.parameters(), *net.buffers())]
         known = made.get(net)
-        if known is None or known[0] != state:
-            known = made[net] = state, make(net)
+        if known is None or not all(map(_same, known[0], now)):
+            known = made[net] = [tensor.clone() for tensor in now], make(net)
         return known[1]
 
     return remembered
+
+
+def _same(a: Tensor, b: Tensor) -> bool:
+    return a.dtype == b.dtype and a.device == b.device and torch.equal(a, b)
 
 
 @made_once
@@ -168,9 +174,9 @@ def _from_sequential(net: nn.Sequential) -> list[PlainLayer]:
         if isinstance(layer, nn.ReLU):
             split = "relu"
         elif isinstance(layer, nn.Linear):
-            weight = layer.weight.double().cpu()[None, :, None, :]
+            weight = _own_copy(layer.weight)[None, :, None, :]
             bias = weight.new_zeros(1, weight.shape[1])
-            bias = bias if layer.bias is None else layer.bias.double().cpu().unsqueeze(0)
+            bias = bias if layer.bias is None else _own_copy(layer.bias).unsqueeze(0)
             layers.append(PlainLayer(weight, bias, split))
             split = "none"
         else:

@@ -70,5 +70,9 @@ def make_net(variant: str, in_features: int, out_features: int, **settings: Any)
     if variant not in VARIANTS:
         raise ValueError(f"The 'variant' must be one of {sorted(VARIANTS)}. Got {variant!r}.")
     row = VARIANTS[variant]
+    if fixed := sorted({"normalization", "length"} & settings.keys()):
+        raise ValueError(
+            f"The variant {variant!r} sets {' and '.join(fixed)} itself: leave it out."
+        )
     settings |= {"normalization": row.normalization, "length": row.length}
     return row.network(in_features, out_features, **settings)

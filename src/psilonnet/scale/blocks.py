@@ -98,10 +98,9 @@ def _expand(path: Path) -> Iterator[tuple[Path, Path]]:
     if path.is_file():
         yield path.parent, path
         return
-    parts = path.parts
-    fixed = next((k for k, part in enumerate(parts) if set(part) & set("*?[")), len(parts))
-    root, pattern = Path(*parts[:fixed]), "/".join(parts[fixed:]) or "**/*.parquet"
-    for match in sorted(root.glob(pattern)) if root.is_dir() else []:
+    root = next(folder for folder in (path, *path.parents) if folder.is_dir())
+    pattern = path.relative_to(root).as_posix() if path != root else "**/*.parquet"
+    for match in sorted(root.glob(pattern)):
         if match.is_file() and not match.name.startswith("."):
             yield root, match
 

@@ -35,7 +35,7 @@ class GroupTask:
         if shard.exists():  # the worker was lost after the last write
             return
         table = self.read(cell["task"])
-        groups = groups_of(table, self.by)
+        groups = self.groups(table)
         parts = [self._part(table.take(groups.rows(k))) for k in range(len(groups.names))]
         models = [clone(self.estimator).set_params(verbose=False) for _ in parts]
         start = perf_counter()
@@ -52,6 +52,10 @@ class GroupTask:
     def read(self, task: str) -> Any:
         """Return the rows of a task."""
         return require("pyarrow.parquet", "parquet").read_table(self.folder.rows(task))
+
+    def groups(self, rows: Any) -> Groups:
+        """Return the groups of rows of a task, whose keys have the type of the whole table's."""
+        return groups_of(rows.column(self.by).combine_chunks())
 
     def _part(self, rows: Any) -> tuple[Any, Any]:
         """Return the columns and the target of a group, rows without a target left out."""

@@ -13,6 +13,7 @@ import numpy as np
 from psilonnet._extras import require
 
 Integers = np.ndarray[Any, np.dtype[np.int64]]
+EXACT = 2**53  # whole numbers below it are exact in float64
 
 
 def key_name(key: Any) -> str:
@@ -67,9 +68,9 @@ class Groups:
         return self.order[self.ends[group] - self.sizes[group] : self.ends[group]]
 
 
-def groups_of(table: Any, by: str) -> Groups:
-    """Return the groups of an Arrow table."""
-    codes = key_column(table, by).dictionary_encode()
+def groups_of(column: Any) -> Groups:
+    """Return the groups of an Arrow table by its column of keys, as :func:`key_column` has it."""
+    codes = column.dictionary_encode()
     keys, indices = codes.dictionary, codes.indices
     numbers = indices.fill_null(len(keys)).to_numpy(zero_copy_only=False).astype(np.int64)
     order = np.argsort(numbers, kind="stable")
@@ -80,7 +81,21 @@ def groups_of(table: Any, by: str) -> Groups:
 
 
 def key_column(table: Any, by: str) -> Any:
-    """Return a column of keys: words, whole numbers, numbers, booleans, dates or times."""
+    """Return a column of keys: words, whole numbers, numbers, booleans, dates or times.
+
+    Its type depends on all of its values: numbers that are all whole are integers.
+    """
+    pa = require("pyarrow", "parquet")
+    try:
+        return _canonical(table, by)
+    except pa.ArrowInvalid as error:
+        raise ValueError(
+            "The keys of groups must be whole numbers of 64 bits with a sign, or times in "
+            f"microseconds. Column {by!r} has others ({error}): turn it into words."
+        ) from error
+
+
+def _canonical(table: Any, by: str) -> Any:
     pa = require("pyarrow", "parquet")
     types, compute = pa.types, require("pyarrow.compute", "parquet")
     column = table.column(by).combine_chunks()
@@ -91,8 +106,11 @@ def key_column(table: Any, by: str) -> Any:
         return column if types.is_boolean(kind) else column.cast(pa.int64())
     if types.is_floating(kind):
         column = compute.if_else(compute.is_nan(column), None, column).cast(pa.float64())
-        whole = compute.all(compute.equal(compute.floor(column), column)).as_py()
-        return column.cast(pa.int64()) if whole is not False else column
+        whole = compute.and_(
+            compute.equal(compute.floor(column), column),
+            compute.less(compute.abs(column), float(EXACT)),
+        )
+        return column.cast(pa.int64()) if compute.all(whole).as_py() is not False else column
     if types.is_timestamp(kind):  # without its zone it counts in UTC
         stamps = column.cast(pa.timestamp("us", kind.tz)).cast(pa.timestamp("us"))
         days = stamps.cast(pa.date32(), safe=False)
@@ -100,7 +118,7 @@ def key_column(table: Any, by: str) -> Any:
         return days if same is not False else stamps
     if types.is_date(kind):
         return column.cast(pa.date32())
-    if types.is_string(kind) or types.is_large_string(kind) or "string" in str(kind):
+    if "string" in str(kind):
         return column.cast(pa.string())
     raise TypeError(
         "The keys of groups must be words, numbers, booleans, dates or times. "

@@ -83,7 +83,9 @@ def fit_many(
         )
     check_parameters(type(estimator).__name__, estimator.get_params(deep=False))
     rows = as_arrow(table, [by, target])
-    groups = groups_of(rows, by)
+    keys = key_column(rows, by)
+    rows = rows.set_column(rows.column_names.index(by), by, keys)
+    groups = groups_of(keys)
     if not groups.names:
         raise ValueError(f"At least one row must have a value in {by!r}. None of them has.")
     folder = ModelFolder(out)
@@ -107,7 +109,7 @@ def _settings(rows: Any, by: str, target: str, estimator: BasePSiLON) -> dict[st
     return {
         "by": by,
         "target": target,
-        "keys": str(key_column(rows, by).type),
+        "keys": str(rows.column(by).type),
         "columns": [name for name in rows.column_names if name not in (by, target)],
         "estimator": type(estimator).__name__,
         "parameters": {k: v for k, v in parameters.items() if k != "verbose"},
@@ -159,7 +161,7 @@ def _run(task: GroupTask, cells: list[Cell], cluster: str | None, progress: bool
     lost = _lost_tasks(task, cells, cluster, shown)
     single = [cell for failed, _ in lost for cell in _split(task, failed)]
     for cell, error in _lost_tasks(task, single, cluster, shown):
-        groups = groups_of(task.read(cell["task"]), task.by)
+        groups = task.groups(task.read(cell["task"]))
         line = {"rows": int(groups.sizes[0]), "error": f"{type(error).__name__}: {error}"}
         task.folder.write_table(task.folder.shard(cell["task"]), index_lines(groups, [line]))
 
@@ -183,6 +185,6 @@ def _lost_tasks(
 def _split(task: GroupTask, cell: Cell) -> Iterator[Cell]:
     """Make a task of each group of a task."""
     rows = task.read(cell["task"])
-    groups = groups_of(rows, task.by)
+    groups = task.groups(rows)
     for group, name in enumerate(groups.names):
         yield _write_task(rows.take(groups.rows(group)), [name], task.folder)

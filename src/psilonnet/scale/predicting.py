@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from psilonnet.estimators import load_model
-from psilonnet.scale.keys import as_arrow, groups_of
+from psilonnet.scale.keys import as_arrow, groups_of, key_column
 from psilonnet.scale.model_folder import ModelFolder
 from psilonnet.tables import OutOfRangeWarning
 
@@ -42,7 +42,7 @@ def predict_many(table: Any, *, by: str, models: str | os.PathLike[str]) -> Arra
     settings = folder.settings()
     columns = settings["columns"]
     rows = as_arrow(table, [by, *columns])
-    groups = groups_of(rows, by)
+    groups = groups_of(key_column(rows, by))
     rows = rows.select(columns)
     numbers = settings["estimator"] == "PSiLONRegressor"
     predictions: Array = np.full(len(rows), np.nan) if numbers else np.full(len(rows), None)

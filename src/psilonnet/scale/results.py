@@ -88,15 +88,14 @@ class Results:
     def write(self, cell: Mapping[str, Any], result: Any) -> None:
         """Write a result, unless it is there; a write that the disk refuses is tried again."""
         text = json.dumps({"cell": cell, "result": result})
-        refused = _write_once(self.path(cell), text)
-        for pause in PAUSES:
+        for pause in (*PAUSES, None):
+            refused = _write_once(self.path(cell), text)
             if refused is None:
                 return
-            warnings.warn(f"{refused}; writing again in {pause:g} s", RuntimeWarning, stacklevel=2)
-            sleep(pause)
-            refused = _write_once(self.path(cell), text)
-        if refused is None:
-            return
+            if pause is not None:
+                said = f"{refused}; writing again in {pause:g} s"
+                warnings.warn(said, RuntimeWarning, stacklevel=2)
+                sleep(pause)
         raise OSError(
             f"The result of the cell {cell!r} could not be written to {self.folder} in "
             f"{len(PAUSES) + 1} attempts ({refused}). All results before it are safe: make room on "

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tqdm.auto import tqdm
 
-from psilonnet._files import ASIDE
+from psilonnet._files import ASIDE, place_of
 from psilonnet.scale.block_output import BlockScorer
 from psilonnet.scale.blocks import check_schemas, find_files, read_sources
 from psilonnet.scale.cells import outcomes
@@ -129,7 +129,7 @@ def score(
             "The 'keep' must be a list of names, and 'block_rows' at least 1. Got "
             f"{keep!r} and {block_rows!r} instead."
         )
-    folder = Path(out).absolute()
+    folder = Path(out).resolve()
     found = find_files(files)
     _check_apart(found.values(), folder)
     shipped = ship_model(model, runtime)
@@ -142,10 +142,17 @@ def score(
     failures += _score_blocks(scorer, missing, blocks, cluster, progress)
     if failures:
         raise ScoringFailedError(failures)
-    for left in folder.rglob(f".*{ASIDE}"):  # by workers that were killed
-        left.unlink(missing_ok=True)
+    outputs = [folder / block.output for block in blocks]
+    _remove_asides(folder, set(outputs))
     rows, new_rows = (sum(block.rows for block in part) for part in (blocks, missing))
-    return Scored([folder / block.output for block in blocks], rows, new_rows)
+    return Scored(outputs, rows, new_rows)
+
+
+def _remove_asides(folder: Path, outputs: set[Path]) -> None:
+    """Remove what workers that were killed have left of these outputs."""
+    for aside in folder.rglob(f".*{ASIDE}"):
+        if place_of(aside) in outputs:
+            aside.unlink(missing_ok=True)
 
 
 def _score_blocks(
@@ -175,7 +182,7 @@ def _score_blocks(
 
 
 def _check_apart(files: Iterable[Path], out: Path) -> None:
-    inside = [path for path in files if out in path.parents]
+    inside = [path for path in files if out in path.resolve().parents]
     if inside:
         raise ValueError(
             "The outputs must go to a folder without files to score, or a second run would score "

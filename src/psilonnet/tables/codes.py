@@ -61,7 +61,8 @@ class NumberCode:
         if scaling == "robust":
             quartiles = weighted_quantile(values, weight, np.array([0.25, 0.5, 0.75]))
             center, spread = float(quartiles[1]), float(quartiles[2] - quartiles[0]) / 1.349
-            scale = spread if spread > 0 else scale
+            if spread > 0:
+                scale, usual = spread, quartiles
         # Rounding leaves a constant column a deviation of about 1e-16 of its size.
         if low == high or scale <= max(LEAST, 1e-13 * float(np.abs(usual).max())):
             scale = 0.0
@@ -151,10 +152,9 @@ class CategoryCode:
 
     def encode(self, values: np.ndarray[Any, Any]) -> Floats:
         """Map (rows,) to (rows, width)."""
-        states: list[str | None] = [*self.levels]
-        number = {level: k for k, level in enumerate(states)}
-        rare = len(states) if self.has_rare else -1
-        missing = len(states) + self.has_rare if self.has_missing else -1
+        number = {level: k for k, level in enumerate(self.levels)}
+        rare = len(number) if self.has_rare else -1
+        missing = len(number) + self.has_rare if self.has_missing else -1
         code = np.array([missing if v is None else number.get(v, rare) for v in values], dtype=int)
         if self.is_sign:
             sign: Floats = np.where(code < 0, 0.0, 2.0 * code - 1.0)

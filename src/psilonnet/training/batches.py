@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -112,12 +112,13 @@ def batch_at(rows: Rows, step: int, *, size: int, seed: int, members: Sequence[i
     epoch, position = divmod(step, n // size)
     cut = slice(position * size, (position + 1) * size)
 
-    keys = [(seed, epoch)] if rows.own is None else [(seed, epoch, m) for m in members]
-    drawn = np.stack([_permutation(key, n)[cut] for key in keys])
-    columns = torch.from_numpy(drawn if rows.own is not None else drawn[0])
+    own = rows.own is not None
+    drawn = _epoch(tuple((seed, epoch, m) for m in members) if own else ((seed, epoch),), n)
+    columns = torch.from_numpy(np.ascontiguousarray(drawn[:, cut] if own else drawn[0, cut]))
     return rows.at(columns.to(rows.x.device))
 
 
-@lru_cache(maxsize=4096)  # an epoch is asked for once per batch
-def _permutation(key: tuple[int, ...], n: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    return np.random.default_rng(key).permutation(n)
+@lru_cache(maxsize=4)  # an epoch is asked for once per batch, and never again
+def _epoch(keys: tuple[tuple[int, ...], ...], n: int) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """Return one permutation of n rows for each key."""
+    return np.stack([np.random.default_rng(key).permutation(n) for key in keys])

@@ -41,19 +41,20 @@ def _fingerprint(run: Run) -> str:
         "strengths": run.all_strengths.tolist(),
         "loss": getattr(run.loss, "__name__", ""),
         "penalty": getattr(run.penalty, "__name__", ""),
-        "rows": [_digest(part) for part in (run.train_rows, run.valid_rows)],
-        "layers": [list(layer.direction.shape[-3:]) for layer in run.net.layers],
+        "rows": [_digest(part) for part in run.all_rows],
+        "layers": [
+            [type(layer).__name__, layer.normalization, *layer.direction.shape[-3:]]
+            for layer in run.net.layers
+        ],
     }
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
 
 
 def _digest(rows: Rows | None) -> str:
-    """Return a digest of rows, but for what goes with members that are dropped."""
     if rows is None:
         return ""
-    shared = [] if rows.weight is None or rows.weight.dim() > 1 else [rows.weight]
     digest = hashlib.sha256()
-    for tensor in (rows.x, rows.y, *shared):
+    for tensor in (t for t in (rows.x, rows.y, rows.weight, rows.own) if t is not None):
         digest.update(str(tuple(tensor.shape)).encode())
         digest.update(tensor.detach().cpu().contiguous().numpy().tobytes())
     return digest.hexdigest()

@@ -25,11 +25,16 @@ class DivergedError(ArithmeticError):
     """All members of a run were lost."""
 
     def __init__(self, lost: list[Divergence]) -> None:
-        first = lost[0]
+        what = "No member has a finite loss on the held-out rows"
+        if lost:
+            first = lost[0]
+            what = (
+                f"All {len(lost)} members diverged, the first at step {first.step} with loss "
+                f"{first.loss:.3g} and penalty {first.penalty:.3g}"
+            )
         super().__init__(
-            f"All {len(lost)} members diverged, the first at step {first.step} with loss "
-            f"{first.loss:.3g} and penalty {first.penalty:.3g}. Lower the learning rate, scale the "
-            "columns and the target, and look for extreme values in them."
+            f"{what}. Lower the learning rate, scale the columns and the target, and look for "
+            "extreme values in them."
         )
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
 from psilonnet.nn import has_closed_form, shared_weights
+from psilonnet.training.arithmetic import flushed_denormals, matmul_precision
 from psilonnet.training.batches import batch_at
 from psilonnet.training.callbacks import ProgressBar
 from psilonnet.training.history import DivergedError, Divergence, History
@@ -22,7 +23,7 @@ from psilonnet.training.projected import project_directions_
 from psilonnet.training.pruning import drop_neurons_, rescale_rows_, row_norms
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
     from psilonnet.nn import Network
     from psilonnet.training.batches import Batch, Rows
@@ -74,11 +75,12 @@ class Run:
     ) -> None:
         self.net = net
         self.plan = Plan() if plan is None else plan
-        check_memory(net, self.plan.batch_size)
+        check_memory(net, min(self.plan.batch_size, train_rows.count))
         self.members = list(range(members_of(net)))
         dtype, self.device = net.layers[0].direction.dtype, net.layers[0].direction.device
         self.train_rows = train_rows.to(self.device, dtype)
         self.valid_rows = None if valid_rows is None else valid_rows.to(self.device, dtype)
+        self.all_rows = (self.train_rows, self.valid_rows)  # before members are dropped
         self.loss, self.penalty = get_loss(loss), penalty
         strengths = torch.as_tensor(reg_strength, dtype=dtype, device=self.device)
         self.all_strengths = self.reg_strength = strengths.expand(len(self.members)).clone()
@@ -93,24 +95,28 @@ class Run:
 
     def train(self) -> Network:
         """Train to the end of the plan and return the members that are left."""
+        between_steps = True
         try:
             with (
-                _matmul_precision(self.plan.matmul_precision),
-                _flushed_denormals(),
+                matmul_precision(self.plan.matmul_precision),
+                flushed_denormals(),
                 kept_memory(),
                 held_interrupt() as interrupt,
             ):
                 self._tell("on_start")
                 while self.step < self.plan.steps:
                     interrupt()
+                    between_steps = False
                     self.take_step()
                     if self.step % self.plan.evaluate_every == 0 or self.step == self.plan.steps:
                         self._evaluate()
                         self._tell("on_evaluation")
+                    between_steps = True
                     self._tell("on_step")
                 interrupt()
         except KeyboardInterrupt:
-            self._tell("on_interrupt")
+            if between_steps:  # a second Ctrl-C is not held back, and half a step is not a state
+                self._tell("on_interrupt")
             raise
         finally:
             self._tell("on_end")
@@ -225,28 +231,3 @@ class Run:
         self.train_rows = self.train_rows.take(keep)
         if self.valid_rows is not None:
             self.valid_rows = self.valid_rows.take(keep)
-
-
-@contextmanager
-def _matmul_precision(precision: str) -> Iterator[None]:
-    try:
-        before = torch.get_float32_matmul_precision()
-    except RuntimeError:  # set through torch.backends: torch then refuses to tell, and it stays
-        yield
-        return
-    torch.set_float32_matmul_precision(precision)
-    try:
-        yield
-    finally:
-        torch.set_float32_matmul_precision(before)
-
-
-@contextmanager
-def _flushed_denormals() -> Iterator[None]:
-    """Count numbers below 1e-38 as zero: in a collapsed network they cost 20 times the step."""
-    before = bool(torch.tensor(2e-38) * 0.1 == 0)
-    torch.set_flush_denormal(True)
-    try:
-        yield
-    finally:
-        torch.set_flush_denormal(before)
