@@ -167,7 +167,7 @@ MISTAKES = {
     "no folder for a model": (
         ("fit", "{}/data.csv", "--target", "bought", "--out", "{}/no/model"), "There is no folder",
     ),
-    "no folder": (("report", "{}/class.psilon", "--out", "{}/no/card.html"), "No such file"),
+    "no folder": (("report", "{}/class.psilon", "--out", "{}/no/card.html"), "There is no folder"),
     "a folder": (("report", "{}/class.psilon", "--out", "{}"), "Is a directory"),
 }  # fmt: skip
 
@@ -187,6 +187,16 @@ def test_mistake_in_a_process_has_exit_code_1(folder):
     assert done.returncode == 1
     assert "Traceback" not in done.stderr
     assert len(done.stderr.splitlines()) == 1
+
+
+def test_files_are_read_as_the_model_was_taught(tmp_path):
+    fit, new = tmp_path / "fit.csv", tmp_path / "new.csv"
+    rows = [f"{k};{'123A'[k % 4]};{10**25 + k};{k}" for k in range(40)]
+    fit.write_text("\n".join(["a;grade;id;price", *rows]))  # semicolons, numbers of 26 digits
+    model = tmp_path / "m.psilon"
+    run("fit", fit, "--target", "price", "--task", "regression", "--max-steps", 5, "--out", model)
+    new.write_text("a\tid\tgrade\n0.5\t7\t1\n0.1\t8\t2\n")  # all levels look like numbers
+    assert len(run("predict", model, new).splitlines()) == 3
 
 
 @pytest.mark.parametrize("seconds", [0.7, 8])  # modules are being imported; a network trained

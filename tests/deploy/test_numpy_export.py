@@ -220,3 +220,19 @@ def test_export_needs_numpy_only(tmp_path):
     shares, radii = json.loads(done.stdout)
     np.testing.assert_allclose(shares, model.predict_proba(X)[:, 1], rtol=1e-9)
     np.testing.assert_allclose(radii, model.certify(X), rtol=1e-6, atol=1e-12)
+
+
+def test_export_reads_decimals_and_columns_that_are_not_used(tmp_path):
+    table = pl.DataFrame({"a": pl.Series(["1.50", "2.25"] * 40).cast(pl.Decimal(10, 2))})
+    model = PSiLONRegressor(**QUICK).fit(table.with_columns(e=pl.lit(1.0)), np.arange(80.0))
+    predictor = exported(model, tmp_path)
+    words = table.with_columns(e=pl.lit("anything"))
+    np.testing.assert_allclose(predictor.predict(words), model.predict(words), rtol=1e-9)
+    with pytest.raises(ValueError, match="Put one row in a list"):
+        predictor.predict({"a": 1.5, "e": 1.0})
+
+
+def test_where_nothing_moves_the_radius_is_that_of_the_model(tmp_path):
+    words = np.random.default_rng(0).choice(["x", "y", "z"], (60, 2)).astype(object)
+    model = PSiLONClassifier(**QUICK).fit(words, words[:, 0] == "x")
+    np.testing.assert_array_equal(exported(model, tmp_path).certify(words), model.certify(words))

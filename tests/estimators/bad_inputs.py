@@ -107,7 +107,7 @@ BAD_INPUTS = {
     ),
     "two columns of labels": (fit(X, np.stack([Y, Y], 1)), ValueError, r"should be a 1d array"),
     "labels of two types": (
-        fit(X, np.array(["a", 1] * 15, dtype=object)), TypeError, r"supported between|mix of",
+        fit(X, np.array(["a", 1] * 15, dtype=object)), ValueError, r"Labels must be of one type",
     ),
     "NaN among numbers": (
         fit(X, np.where(Y, 1.0, np.nan), regressor), ValueError, r"y contains NaN",

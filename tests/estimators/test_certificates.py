@@ -10,7 +10,14 @@ import torch
 import psilonnet
 from experiments.attack import attack, averaged
 from psilonnet import PSiLONClassifier, PSiLONRegressor
+from psilonnet.deploy.predictor import Predictor
 from psilonnet.estimators.certificates import class_margins
+
+
+def exported(model, folder):
+    model.export_numpy(folder)
+    return Predictor(folder)
+
 
 SMALL = {"width": 16, "depth": 2, "max_steps": 80, "learning_rate": 1e-2, "random_state": 0}
 QUICK = {**SMALL, "reg_strength": 1e-3, "knots": 0}
@@ -294,3 +301,18 @@ def test_huge_delta_is_bounded_by_what_is_encoded(method):
     low, high = PSiLONRegressor(**QUICK).fit(frame, y).interval(frame, 1e308, method=method)
     assert np.isfinite([low, high]).all()
     assert (low < high).all()
+
+
+def test_nanoseconds_of_a_timedelta_count(tmp_path):
+    rng = np.random.default_rng(0)
+    start = pd.Timestamp("2020-01-01")
+    stamps = (start + pd.to_timedelta(rng.integers(0, 10**6, 100), "us")).astype("datetime64[ns]")
+    frame = pd.DataFrame({"t": stamps})
+    model = PSiLONRegressor(**QUICK).fit(frame, (frame.t - start).dt.total_seconds())
+    row = pd.DataFrame({"t": pd.to_datetime(["2020-01-01 00:00:00.500999800"]).as_unit("ns")})
+    delta = pd.Timedelta("500ns")
+    after = model.predict(row.assign(t=row.t + delta))
+    for proof in (model, exported(model, tmp_path)):
+        low, high = proof.interval(row, {"t": delta})
+        assert low < high
+        assert low <= after <= high

@@ -1,8 +1,11 @@
 """What a data scientist does with the estimators, on messy tables and with scikit-learn's tools."""
 
+import datetime as dt
 import pickle
 import subprocess
 import sys
+import time
+import tracemalloc
 import warnings
 
 import joblib
@@ -567,3 +570,109 @@ def test_batch_larger_than_the_table_needs_no_more_memory():
         PSiLONRegressor(**{**QUICK, "batch_size": size}).fit(x, x[:, 0]) for size in (60, 10**9)
     )
     assert (small.predict(x) == large.predict(x)).all()
+
+
+def test_names_that_are_not_words_are_checked_too():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(60, 3)))  # names 0, 1 and 2
+    model = PSiLONRegressor(**QUICK).fit(frame, frame[0])
+    expected = model.predict(frame)
+    assert (model.predict(frame.to_numpy()) == expected).all()
+    for other in (frame[[2, 1, 0]], frame.rename(columns={0: 7})):
+        with pytest.raises(ValueError, match=r"names and the order of fit, \['0', '1', '2'\]"):
+            model.predict(other)
+    model = PSiLONRegressor(**QUICK).fit(frame.to_numpy(), frame[0])
+    assert (model.predict(frame) == expected).all()
+
+
+def test_one_long_cell_takes_its_own_room_only():
+    rng = np.random.default_rng(0)
+    words = rng.choice(["ok", "bad", "late"], 1000).astype(object)
+    words[7] = "x" * 100_000
+    frame = pd.DataFrame({"a": rng.normal(size=1000), "note": words})
+    tracemalloc.start()
+    model = PSiLONRegressor(**{**QUICK, "max_steps": 1}).fit(frame, frame.a, groups=words)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 50e6  # a thousand times the longest would be 400 MB
+    assert model.encoder_.codes[1].levels == ("bad", "late", "ok")
+
+
+def test_many_columns_take_time_in_proportion():
+    def seconds(columns):
+        frame = pd.DataFrame(rng.normal(size=(30, columns))).add_prefix("c")
+        model = PSiLONRegressor(**{**QUICK, "width": 4, "max_steps": 1}).fit(frame, frame.c0)
+        begin = time.process_time()
+        model.interval(frame[:1], 0.1)
+        model.summary()
+        return time.process_time() - begin
+
+    rng = np.random.default_rng(0)
+    seconds(10)
+    assert seconds(4000) < 30 * seconds(400)
+
+
+def labels_of_all_types():
+    yes = [True, False] * 30
+    return {
+        "object of bool": (pd.Series(yes, dtype=object), [False, True]),
+        "nullable bool": (pd.Series(yes, dtype="boolean"), [False, True]),
+        "category of bool": (pd.Series(yes, dtype="category"), [False, True]),
+        "nullable int": (pd.Series([3, 1] * 30, dtype="Int64"), [1, 3]),
+        "object of int": (np.array([3, 1] * 30, dtype=object), [1, 3]),
+        "string": (pd.Series(["b", "a"] * 30, dtype="string"), ["a", "b"]),
+        "polars": (pl.Series(["b", "a"] * 30), ["a", "b"]),
+        "arrow": (pa.chunked_array([["b", "a"] * 30]), ["a", "b"]),
+    }
+
+
+@pytest.mark.parametrize("name", labels_of_all_types())
+def test_labels_come_back_as_they_went_in(name):
+    labels, classes = labels_of_all_types()[name]
+    x = np.random.default_rng(0).normal(size=(60, 2))
+    model = PSiLONClassifier(**QUICK).fit(x, labels)
+    assert model.classes_.tolist() == classes
+    assert type(model.predict(x).tolist()[0]) is type(classes[0])
+
+
+@pytest.mark.parametrize(
+    ("labels", "said"),
+    [
+        (pd.array(["y", None] * 30, dtype="string"), "Labels must not be missing"),
+        (pd.Series([True, None] * 30, dtype="boolean"), "Labels must not be missing"),
+        (pd.Series(["y", True] * 30), r"of one type.*\['bool', 'str'\]: turn all of them"),
+    ],
+)
+def test_labels_that_are_none_are_refused(labels, said):
+    with pytest.raises(ValueError, match=said):
+        PSiLONClassifier(**QUICK).fit(np.random.default_rng(0).normal(size=(60, 2)), labels)
+
+
+def test_unfitted_and_strange_inputs_are_named():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"a": rng.normal(size=60)})
+    with pytest.raises(NotFittedError):
+        PSiLONRegressor().summary()
+    with pytest.raises(ValueError, match="must be numbers"):
+        PSiLONRegressor(**QUICK).fit(frame, pd.date_range("2024-01-01", periods=60))
+    mixed = frame.assign(b=[dt.date(2024, 1, 1), "unknown"] * 30)
+    with pytest.raises(TypeError, match=r"'b' holds .* of type date among others: turn all of its"):
+        PSiLONRegressor(**QUICK).fit(mixed, frame.a)
+    huge = frame.assign(b=pd.Series([10**400, 1] * 30, dtype=object))
+    with pytest.raises(ValueError, match="Column 'b' holds a larger one"):
+        PSiLONRegressor(**QUICK).fit(huge, frame.a)
+
+
+def test_tables_that_are_read_after_all():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"a": rng.normal(size=60)})
+    model = PSiLONRegressor(**QUICK).fit(frame.assign(cut=pd.cut(frame.a, 3)), frame.a)
+    assert len(model.encoder_.codes[1].levels) == 3
+    with pytest.warns(UserWarning, match="has no value in any row"):
+        model = PSiLONRegressor(**QUICK).fit(frame.assign(e=np.nan), frame.a)
+    assert (model.predict(frame.assign(e="x")) == model.predict(frame.assign(e=1.0))).all()
+    wide = pl.DataFrame({"a": pl.Series(range(60), dtype=pl.Int128)})
+    PSiLONRegressor(**QUICK).fit(wide, np.arange(60))
+    masked = np.ma.masked_greater(rng.normal(size=(60, 2)), 1.0)
+    model = PSiLONRegressor(**QUICK).fit(masked, frame.a)
+    assert (model.predict(masked) == model.predict(masked.filled(np.nan))).all()

@@ -323,3 +323,13 @@ def test_without_pyarrow_the_extra_is_named(tmp_path):
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert "pip install 'psilonnet[parquet]'" in done.stderr
+
+
+def test_names_may_be_numbers_and_the_target_is_another_column(tmp_path):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({0: rng.normal(size=60), 1: np.resize([1, 2], 60), 2: np.arange(60.0)})
+    settings = {"estimator": FIXED, "progress": False}
+    fit_many(frame, by=1, target=2, out=tmp_path / "m", **settings)
+    assert np.isfinite(predict_many(frame, by=1, models=tmp_path / "m")).all()
+    with pytest.raises(ValueError, match=r"must be different columns. Both are '1'"):
+        fit_many(frame, by=1, target=1, out=tmp_path / "n", **settings)

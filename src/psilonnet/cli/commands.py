@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from enum import Enum
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,6 +10,14 @@ import polars as pl
 import typer
 
 import psilonnet  # its names load when they are used, so that --help is quick
+from psilonnet.cli.files import (
+    check_column,
+    check_folder,
+    read_for,
+    read_table,
+    with_target,
+    write_table,
+)
 from psilonnet.cli.score_command import score
 
 app = typer.Typer(
@@ -23,7 +30,6 @@ app = typer.Typer(
 app.command()(score)
 
 FEW_CLASSES = 10
-MISSING = ["", "NA", "N/A", "NaN", "nan", "null", "None", "?"]
 
 Data = Annotated[Path, typer.Argument(help="A CSV or Parquet file with a row of column names.")]
 Model = Annotated[Path, typer.Argument(help="A model file written by 'psilonnet fit'.")]
@@ -78,9 +84,8 @@ def fit(
     names = [target, *(drop or [])]
     for name in names:
         check_column(name, table, data)
-    if not out.parent.is_dir():  # found before the fit, not after it
-        raise FileNotFoundError(f"There is no folder {str(out.parent)!r} to write to: make it.")
-    rows = with_target(table, target)
+    check_folder(out)  # before the fit, not after it
+    rows = with_target(table, target, data)
     y = rows[target]
     classes = is_classes(y) if task == Task.auto else task == Task.classification
     kind = psilonnet.PSiLONClassifier if classes else psilonnet.PSiLONRegressor
@@ -106,7 +111,7 @@ def predict(
     Example: psilonnet predict houses.psilon new.csv --out prices.csv
     """
     estimator = psilonnet.load(model)
-    table = known_columns(estimator, read_table(data), data)
+    table = read_for(estimator, data)
     if proba and isinstance(estimator, psilonnet.PSiLONClassifier):
         shares = estimator.predict_proba(table)
         labels = [f"probability of {label}" for label in estimator.classes_.tolist()]
@@ -127,6 +132,7 @@ def export(
 
     Example: psilonnet export houses.psilon --to numpy --out houses_numpy
     """
+    check_folder(out)
     estimator = psilonnet.load(model)
     if to == Format.numpy:
         estimator.export_numpy(out)
@@ -154,7 +160,7 @@ def certify(
     Example: psilonnet certify loans.psilon new.csv --delta income=500 --delta city=any
     """
     estimator = psilonnet.load(model)
-    table = known_columns(estimator, read_table(data), data)
+    table = read_for(estimator, data)
     moves = parse_deltas(delta or [])
     columns = columns_of("prediction", estimator.predict(table))
     if isinstance(estimator, psilonnet.PSiLONClassifier):
@@ -185,15 +191,14 @@ def report(
     """
     if target is not None and data is None:
         raise ValueError("A --target needs --data, the file that it is a column of.")
+    check_folder(out)
     estimator = psilonnet.load(model)
     rows, y = None, None
     if data is not None:
-        rows = read_table(data)
+        rows = read_for(estimator, data, [] if target is None else [target])
         if target is not None:
-            check_column(target, rows, data)
-            rows = with_target(rows, target)
-            y = rows[target].to_numpy()
-        rows = known_columns(estimator, rows, data)
+            rows = with_target(rows, target, data)
+            rows, y = rows.select(estimator.encoder_.names), rows[target].to_numpy()
     estimator.report(out, rows, y, title=model.stem)
     print(f"Written to {out}.")
 
@@ -203,54 +208,6 @@ def columns_of(name: str, values: Any) -> dict[str, Any]:
     if values.ndim == 1:
         return {name: values}
     return {f"{name} {k}": column for k, column in enumerate(values.T)}
-
-
-def with_target(table: pl.DataFrame, target: str) -> pl.DataFrame:
-    """Return the rows that have a target, and say how many have none."""
-    given = table[target]
-    known = given.fill_nan(None) if given.dtype.is_float() else given
-    rows = table.filter(known.is_not_null())
-    if len(rows) < len(table):
-        print(f"{len(table) - len(rows)} rows without {target!r} are left out.", file=sys.stderr)
-    return rows
-
-
-def read_table(path: Path) -> pl.DataFrame:
-    """Read a CSV or Parquet file."""
-    if not path.is_file():
-        raise FileNotFoundError(f"There is no file {str(path)!r}.")
-    try:
-        if path.suffix.lower() in (".parquet", ".pq"):
-            return pl.read_parquet(path)
-        return pl.read_csv(
-            path, try_parse_dates=True, infer_schema_length=None, null_values=MISSING
-        )
-    except (pl.exceptions.PolarsError, OSError) as error:
-        first = str(error).split("\n", maxsplit=1)[0]
-        raise ValueError(f"{str(path)!r} cannot be read as a table ({first}).") from None
-
-
-def write_table(table: pl.DataFrame, path: Path | None) -> None:
-    """Write a CSV or Parquet file, or CSV to the terminal."""
-    if path is None:
-        sys.stdout.write(table.write_csv())
-    elif path.suffix.lower() in (".parquet", ".pq"):
-        table.write_parquet(path)
-    else:
-        table.write_csv(path)
-
-
-def check_column(name: str, table: pl.DataFrame, path: Path) -> None:
-    """Refuse a column that the table does not have."""
-    if name not in table.columns:
-        raise ValueError(f"{str(path)!r} has no column {name!r}. It has {table.columns}.")
-
-
-def known_columns(estimator: Any, table: pl.DataFrame, path: Path) -> pl.DataFrame:
-    """Return the columns of a model in its order."""
-    for name in estimator.encoder_.names:
-        check_column(name, table, path)
-    return table.select(estimator.encoder_.names)
 
 
 def is_classes(y: pl.Series) -> bool:

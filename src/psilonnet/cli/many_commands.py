@@ -20,10 +20,9 @@ from psilonnet.cli.commands import (
     Target,
     Task,
     app,
-    check_column,
     is_classes,
-    read_table,
 )
+from psilonnet.cli.files import check_column, read_table
 
 
 @app.command()
@@ -78,3 +77,5 @@ def report(lines: pl.DataFrame, index: Path) -> None:
         print(f"  no model for {group!r}: {error}", file=sys.stderr)
     if len(failed) > 5:
         print(f"  and for {len(failed) - 5} more groups: see the index", file=sys.stderr)
+    if len(failed) == len(lines):
+        raise typer.Exit(1)

@@ -11,6 +11,7 @@ the order of the columns. Everything is computed in float64.
 from __future__ import annotations
 
 import datetime
+import decimal
 import json
 import math
 import numbers
@@ -109,7 +110,7 @@ class Predictor:
         # Where nothing moves the quotient is infinite, or undefined at a margin of zero.
         with np.errstate(divide="ignore", invalid="ignore"):
             rough = np.nan_to_num(margins / per_scale).min(axis=1).clip(0.0, FARTHEST)
-            slack = 2 * size * self._rounding(x, rough)[:, None]
+            slack = 2 * size * self._rounding(x, rough * unit.max(axis=1))[:, None]
             radius = np.nan_to_num((margins - slack) / per_scale).min(axis=1).clip(0.0, FARTHEST)
         radius = radius * (1 - 1e-12)
         blur = self._encoder.blur.max(initial=0.0)
@@ -211,15 +212,16 @@ class _Encoder:
                 return self._numbers(np.asarray(table, dtype=float))
         columns = self._columns(table)
         readers = {"category": _words, "time": _days, "duration": _spans, "number": _floats}
-        read = [readers[k](n, c) for n, k, c in zip(self.names, self.kinds, columns, strict=True)]
-        out = np.zeros((len(read[0]), self.first[-1]))
+        used = np.flatnonzero(np.diff(self.first)).tolist()  # the others may hold anything
+        read = {k: readers[self.kinds[k]](self.names[k], columns[k]) for k in used}
+        out = np.zeros((len(columns[0]), self.first[-1]))
         if len(self.scaled):
             values = np.stack([read[k] for k in self.scaled], axis=1)
             out[:, self.first[self.scaled]] = self._numbers(values)
         for k in self.marked:
             out[:, self.first[k + 1] - 1] = np.isnan(read[k])
-        for k, kind in enumerate(self.kinds):
-            if kind == "category":
+        for k in used:
+            if self.kinds[k] == "category":
                 out[:, self.first[k] : self.first[k + 1]] = _one_hot(self.codes[k], read[k])
         return out
 
@@ -287,6 +289,8 @@ class _Encoder:
                 raise ValueError("A table must have rows of equal length. Fill cells with None.")
             self._check_count(cells.shape[1])
             return list(cells.T)
+        if isinstance(table, dict) and any(np.ndim(cells) == 0 for cells in table.values()):
+            raise ValueError("A dict must hold a list of cells per column. Put one row in a list.")
         keys = {str(name): name for name in have}
         if missing := [name for name in self.names if name not in keys]:
             raise ValueError(f"The table must have all columns of the model. Missing: {missing}.")
@@ -391,7 +395,8 @@ def _floats(name: str, cells: Any) -> Array:
 def _as_float(name: str, cell: Any) -> float:
     if _is_missing(cell):
         return math.nan
-    if isinstance(cell, numbers.Real) and not isinstance(cell, (bool, np.bool_)):
+    usual = isinstance(cell, (numbers.Real, decimal.Decimal))
+    if usual and not isinstance(cell, (bool, np.bool_)):
         return float(cell)
     raise ValueError(f"Column {name!r} must hold numbers, as in training. Got {cell!r}.")
 
@@ -446,6 +451,8 @@ def _word(cell: Any) -> str:
 
 
 def _amount(delta: Any) -> float:
+    if hasattr(delta, "to_timedelta64"):  # NumPy's own conversion drops nanoseconds
+        delta = delta.to_timedelta64()
     if isinstance(delta, SPANS):
         delta = float(np.timedelta64(delta) / np.timedelta64(1, "D"))
     if isinstance(delta, numbers.Real) and float(delta) >= 0 and math.isfinite(delta):

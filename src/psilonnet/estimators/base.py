@@ -21,7 +21,7 @@ from psilonnet.estimators.fitting import Design, Pick, Problem, forward, train_o
 from psilonnet.estimators.jobs import finish
 from psilonnet.estimators.parameters import check_parameters
 from psilonnet.estimators.pruning import CUTS, choose_cut
-from psilonnet.estimators.reading import as_table, check_weights, codes_of
+from psilonnet.estimators.reading import as_table, check_names, check_weights, codes_of
 from psilonnet.estimators.shipping import Shipping
 from psilonnet.estimators.splits import make_splits
 from psilonnet.tables import canonical_rows, fit_encoder, read_columns
@@ -269,7 +269,10 @@ class BasePSiLON(Shipping, BaseEstimator):  # type: ignore[misc]
         """Return the columns of a table, checked as scikit-learn does."""
         X = as_table(X, type(self).__name__)
         validate_data(self, X, reset=reset, skip_check_array=True)
-        return read_columns(X)
+        columns = read_columns(X)
+        if not reset and not hasattr(self, "feature_names_in_"):
+            check_names(columns, self.encoder_.names)
+        return columns
 
     def _outputs(self, X: Any) -> Array:
         """Return the averaged outputs of the members in float64, of shape (rows, outputs)."""
@@ -323,6 +326,7 @@ class BasePSiLON(Shipping, BaseEstimator):  # type: ignore[misc]
 
     def summary(self) -> str:
         """Return what the model promises, in words."""
+        check_is_fitted(self)
         networks = members_of(self.net_)
         average = f"average of {networks} networks, " if networks > 1 else ""
         strengths = ", ".join(f"{s:g}" for s in sorted(set(self.members_["reg_strength"])))

@@ -45,11 +45,13 @@ class ColumnBounds:
         is_number = np.array([kind != "category" for kind in encoder.kinds])
         robust = any(getattr(code, "scaling", "") == "robust" for code in encoder.codes)
         unit = "robust deviation" if robust else "standard deviation"
-        lines = [
-            f"Proven: if every number moves by at most one {unit}, the rest not at all,",
-            f"{what_moves} by at most {self.per_deviation[is_number].sum():.4g}.",
-            "The columns that can move it most:",
-        ]
+        lines = []
+        if is_number.any():
+            lines = [
+                f"Proven: if every number moves by at most one {unit}, the rest not at all,",
+                f"{what_moves} by at most {self.per_deviation[is_number].sum():.4g}.",
+            ]
+        lines.append("The columns that can move it most:")
         days = {"time": "one day", "duration": "one day"}
         units = {"category": "a change of level", "number": "one unit", **days}
         for k in np.argsort(-self.per_deviation)[:5]:
@@ -78,7 +80,7 @@ def column_bounds(net: Network, encoder: TableEncoder, scale: Floats) -> ColumnB
     per_unit = np.zeros(len(encoder.codes))
     per_deviation = np.zeros(len(encoder.codes))
     for k, code in enumerate(encoder.codes):
-        own = per_input[encoder.sources == k]
+        own = per_input[encoder.places[k]]
         if isinstance(code, CategoryCode):
             # A change of level moves one column by 2, or two columns by 1 each.
             change = 2 * own.sum() if code.is_sign else np.sort(own)[-2:].sum()

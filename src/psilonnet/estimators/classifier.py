@@ -12,8 +12,9 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from psilonnet.estimators.base import BasePSiLON
 from psilonnet.estimators.certificates import certified_radius, class_margins
-from psilonnet.estimators.parameters import is_real
+from psilonnet.estimators.parameters import is_real, is_whole
 from psilonnet.estimators.targets import ClassTarget, fit_temperature
+from psilonnet.tables.columns import missing_cells
 
 if TYPE_CHECKING:
     from psilonnet.estimators.certificates import Certifier
@@ -277,12 +278,14 @@ class PSiLONClassifier(ClassifierMixin, BasePSiLON):  # type: ignore[misc]
 
 
 def _check_labels(y: Any) -> Array:
-    y = column_or_1d(y, warn=True)
-    if y.dtype == object and any(v is None or v != v for v in y):  # noqa: PLR0124
-        raise ValueError(
-            "Labels must not be missing: y contains NaN or None. Drop these rows, or make missing "
-            "labels a class of their own."
-        )
+    y = column_or_1d(y.to_numpy() if hasattr(y, "to_numpy") else y, warn=True)
+    if y.dtype == object:
+        if missing_cells(y).any():
+            raise ValueError(
+                "Labels must not be missing: y contains NaN or None. Drop these rows, or make "
+                "missing labels a class of their own."
+            )
+        y = _of_one_type(y)
     if y.dtype.kind == "f" and not np.isfinite(y).all():
         raise ValueError(
             "Labels must not be missing or infinite: Input y contains NaN or infinity. Drop these "
@@ -296,3 +299,20 @@ def _check_labels(y: Any) -> Array:
             f"{(strange or y.tolist())[0]!r}: turn them into words."
         )
     return np.asarray(y)
+
+
+def _of_one_type(labels: Array) -> Array:
+    """Return labels that are Python objects as an array of booleans, numbers or words."""
+    types = {type(label) for label in labels}
+    if types <= {bool, np.bool_}:
+        return labels.astype(bool)
+    if all(is_whole(label) for label in labels):
+        return labels.astype(np.int64)
+    if all(is_real(label) for label in labels):
+        return labels.astype(float)
+    if str in types and len(types) > 1:
+        raise ValueError(
+            "Labels must be of one type: words, numbers or booleans. Got "
+            f"{sorted(t.__name__ for t in types)}: turn all of them into words."
+        )
+    return labels

@@ -55,7 +55,7 @@ def moves_of(delta: Any, encoder: TableEncoder, encoded: Array) -> Moves:
     blur = blur_of(encoder)
     jumps = []
     for k, (code, amount) in enumerate(zip(encoder.codes, amounts, strict=True)):
-        own = np.flatnonzero(encoder.sources == k)
+        own = encoder.places[k]
         if isinstance(amount, str):
             if len(own):
                 jumps.append(k)
@@ -78,8 +78,7 @@ def blur_of(encoder: TableEncoder) -> Array:
     for k, (code, kind) in enumerate(zip(encoder.codes, encoder.kinds, strict=True)):
         if isinstance(code, NumberCode) and code.scale > 0:
             cut = 1 / DAY if kind in DAYS else 0.0
-            first = np.flatnonzero(encoder.sources == k)[0]
-            blur[first] = (8 * UNIT * abs(code.center) + cut) * code.slope
+            blur[encoder.places[k][0]] = (8 * UNIT * abs(code.center) + cut) * code.slope
     return blur
 
 
@@ -130,7 +129,8 @@ def _from_names(delta: Mapping[Any, Any], encoder: TableEncoder) -> list[Any]:
 def _checked(name: str, given: Any, kind: str) -> Any:
     if isinstance(given, str) and given == ANY:
         return given
-    amount = given
+    # NumPy's own conversion of a pandas Timedelta drops its nanoseconds.
+    amount = given.to_timedelta64() if hasattr(given, "to_timedelta64") else given
     if isinstance(amount, (datetime.timedelta, np.timedelta64)):
         amount = np.timedelta64(amount) / np.timedelta64(1, "D") if kind in DAYS else None
     if is_real(amount) and amount >= 0 and (kind != "category" or amount == 0):
@@ -147,7 +147,7 @@ def jump_columns(encoder: TableEncoder, k: int) -> tuple[Array, Array]:
 
     Only categories jump.
     """
-    own = np.flatnonzero(encoder.sources == k)
+    own = encoder.places[k]
     code = encoder.codes[k]
     if isinstance(code, CategoryCode):
         states = np.array([[-1.0], [1.0], [0.0]]) if code.is_sign else np.eye(len(own))

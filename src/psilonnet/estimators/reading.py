@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections import Counter
+from typing import TYPE_CHECKING, Any
 
 import narwhals as nw
 import numpy as np
 from scipy import sparse
 from sklearn.utils import check_array
 from sklearn.utils.validation import _check_sample_weight, _num_samples
+
+from psilonnet.tables.canonical import distinct_words
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from psilonnet.tables import Column
 
 Array = np.ndarray[Any, Any]
 
@@ -33,7 +41,7 @@ def as_table(X: Any, owner: str) -> Any:
 def _check_frame(X: Any) -> None:
     # Of the type: a pandas frame has its columns as attributes, whatever they are called.
     names = list(X.column_names if hasattr(type(X), "column_names") else X.columns)
-    twice = sorted({str(name) for name in names if names.count(name) > 1})
+    twice = sorted(str(name) for name, count in Counter(names).items() if count > 1)
     if twice:
         raise ValueError(
             f"Column names must be unique. These occur more than once: {twice}. Rename them."
@@ -47,6 +55,9 @@ def _check_frame(X: Any) -> None:
 
 def _as_array(X: Any, owner: str) -> Array:
     """Return a two-dimensional array; cells of lists keep their own types."""
+    if isinstance(X, np.ma.MaskedArray):
+        mask, X = np.ma.getmaskarray(X), X.data.astype(object)
+        X[mask] = None
     if isinstance(X, (list, tuple)):
         lengths = {len(row) for row in X if isinstance(row, (list, tuple))}
         if len(lengths) > 1:
@@ -74,5 +85,20 @@ def check_weights(sample_weight: Any, n: int) -> Array:
 
 def codes_of(values: Array) -> Array:
     """Return the number of each value among the distinct ones."""
-    words = values.astype(str) if values.dtype == object else values
-    return np.unique(words, return_inverse=True)[1].reshape(-1)
+    if values.dtype == object:
+        return distinct_words(map(str, values))[1]
+    return np.unique(values, return_inverse=True)[1].reshape(-1)
+
+
+def check_names(columns: Sequence[Column], known: Sequence[str]) -> None:
+    """Refuse other names than in fit, or another order, where scikit-learn does not look.
+
+    It looks at names that are words; those of a frame may be numbers or dates. Columns of arrays
+    have no names of their own.
+    """
+    names = [column.name for column in columns]
+    no_names = [f"x{k}" for k in range(len(names))]
+    if names != list(known) and no_names not in (names, list(known)):
+        raise ValueError(
+            f"The columns must have the names and the order of fit, {list(known)}. Got {names}."
+        )

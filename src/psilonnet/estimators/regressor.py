@@ -211,6 +211,10 @@ class PSiLONRegressor(RegressorMixin, BasePSiLON):  # type: ignore[misc]
 
 
 def _check_numbers(y: Any) -> Array:
+    if np.asarray(y).dtype.kind in "mM":
+        raise ValueError(
+            "The target must be numbers. Got times: turn them into numbers, such as days."
+        )
     array: Array = check_array(
         y, ensure_2d=False, dtype=np.float64, input_name="y", ensure_all_finite=True
     )

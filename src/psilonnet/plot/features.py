@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from psilonnet._extras import require
 from psilonnet.plot.style import BLUE
@@ -47,6 +48,7 @@ class FeatureSensitivityDisplay:
             Draw the columns with the largest bounds only.
         ax : matplotlib axes, optional
         """
+        check_is_fitted(estimator)
         display = cls(names=estimator.encoder_.names, sensitivity=estimator.feature_sensitivity_)
         return display.plot(max_features=max_features, ax=ax)
 

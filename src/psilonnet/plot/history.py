@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from psilonnet.plot.style import BLUE, GREY, ORANGE, panels, quieten
 
@@ -35,6 +36,7 @@ class TrainingCurvesDisplay:
         estimator : PSiLONClassifier or PSiLONRegressor
         axes : sequence of two matplotlib axes, optional
         """
+        check_is_fitted(estimator)
         return cls(history=estimator.history_).plot(axes=axes)
 
     def plot(self, *, axes: Any = None) -> TrainingCurvesDisplay:

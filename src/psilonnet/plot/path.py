@@ -6,6 +6,7 @@ import itertools
 from typing import Any
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from psilonnet._extras import require
 from psilonnet.plot.style import BLUE, GREY, ORANGE, panels, quieten
@@ -50,6 +51,7 @@ class RegularizationPathDisplay:
         estimator : PSiLONClassifier or PSiLONRegressor
         axes : sequence of three matplotlib axes, optional
         """
+        check_is_fitted(estimator)
         if estimator.path_ is None:
             raise ValueError(
                 "A regularisation path needs strengths that were compared on held-out rows. This "

@@ -182,7 +182,9 @@ def check_schemas(
         more = [f"and {len(faults) - 5} more"] if len(faults) > 5 else []
         raise ValueError(
             "Every file must have the columns of the model, with the kinds of values of fit, and "
-            "those to keep. Nothing was scored. " + "; ".join([*faults[:5], *more]) + "."
+            "those to keep: mend the files. Nothing was scored. "
+            + "; ".join([*faults[:5], *more])
+            + "."
         )
 
 
@@ -205,6 +207,7 @@ def _holds(kind: Any, wanted: str) -> bool:
         "number": ("integer", "floating", "decimal"),
         "duration": ("duration",),
         "time": ("timestamp", "date"),
-        "category": ("string", "large_string", "boolean", "dictionary"),
+        "category": ("string", "large_string", "string_view", "boolean", "dictionary"),
     }
-    return any(getattr(types, f"is_{family}")(kind) for family in ("null", *families[wanted]))
+    tests = (getattr(types, f"is_{family}", None) for family in ("null", *families[wanted]))
+    return any(test(kind) for test in tests if test is not None)  # views are new in Arrow 16

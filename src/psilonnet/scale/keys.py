@@ -135,12 +135,13 @@ def as_arrow(table: Any, needed: list[str]) -> Any:
         )
     require("pyarrow", "parquet")
     frame = nw.from_native(table, eager_only=True)
+    names = [str(name) for name in frame.columns]  # Arrow has words only
     for name in needed:
-        if name not in frame.columns:
-            raise ValueError(f"The table has no column {name!r}. It has {frame.columns}.")
+        if name not in names:
+            raise ValueError(f"The table has no column {name!r}. It has {names}.")
     try:
         # Only columns: the index of a pandas frame is not one.
-        arrow = frame.to_arrow().select(frame.columns)
+        arrow = frame.to_arrow().select(names)
         return arrow.combine_chunks().replace_schema_metadata(None)
     except (TypeError, ValueError) as error:  # what Arrow raises for mixed cells
         said = str(error).split("\n", maxsplit=1)[0]

@@ -82,6 +82,9 @@ def fit_many(
             f"Got {estimator!r} instead."
         )
     check_parameters(type(estimator).__name__, estimator.get_params(deep=False))
+    by, target = str(by), str(target)
+    if by == target:
+        raise ValueError(f"'by' and 'target' must be different columns. Both are {by!r}.")
     rows = as_arrow(table, [by, target])
     keys = key_column(rows, by)
     rows = rows.set_column(rows.column_names.index(by), by, keys)

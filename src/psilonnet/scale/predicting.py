@@ -41,6 +41,7 @@ def predict_many(table: Any, *, by: str, models: str | os.PathLike[str]) -> Arra
     folder = ModelFolder(models)
     settings = folder.settings()
     columns = settings["columns"]
+    by = str(by)
     rows = as_arrow(table, [by, *columns])
     groups = groups_of(key_column(rows, by))
     rows = rows.select(columns)

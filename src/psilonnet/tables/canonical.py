@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from psilonnet.tables.columns import Column
 
@@ -56,6 +56,22 @@ def _ranks(values: np.ndarray[Any, Any]) -> np.ndarray[Any, np.dtype[np.int64]]:
     if values.dtype == object:
         present = np.array([v is not None for v in values], dtype=bool)
         ranks = np.full(len(values), -1, dtype=np.int64)
-        ranks[present] = np.unique(values[present].astype(str), return_inverse=True)[1]
+        ranks[present] = distinct_words(values[present])[1]
         return ranks
     return np.unique(values, return_inverse=True)[1].reshape(-1).astype(np.int64)
+
+
+def distinct_words(
+    values: Iterable[str],
+) -> tuple[list[str], np.ndarray[Any, np.dtype[np.int64]]]:
+    """Return the distinct words in order, and the place of each word among them.
+
+    NumPy's own way gives every word the room of the longest one.
+
+    >>> distinct_words(["b", "a", "b"])
+    (['a', 'b'], array([1, 0, 1]))
+    """
+    words = list(values)
+    distinct = sorted(set(words))
+    place = {word: k for k, word in enumerate(distinct)}
+    return distinct, np.array([place[word] for word in words], dtype=np.int64)

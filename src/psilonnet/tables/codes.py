@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
+from psilonnet.tables.canonical import distinct_words
 from psilonnet.tables.quantiles import weighted_mean_and_deviation, weighted_quantile, within_fences
 
 if TYPE_CHECKING:
@@ -129,14 +130,14 @@ class CategoryCode:
     def fit(cls, column: Column, weight: Floats) -> CategoryCode:
         """Keep the most frequent levels, in alphabetical order."""
         present = np.array([v is not None for v in column.values], dtype=bool)
-        found, inverse = np.unique(column.values[present].astype(str), return_inverse=True)
-        mass = np.bincount(inverse.reshape(-1), weights=weight[present], minlength=len(found))
+        found, inverse = distinct_words(column.values[present])
+        mass = np.bincount(inverse, weights=weight[present], minlength=len(found))
         rows, share = RARE
         least = min(rows * weight.sum() / len(weight), share * weight.sum())
         # Two levels are one column, however rare one of them is.
         frequent = mass >= (0.0 if len(found) <= 2 else least)
         ranked = sorted(np.flatnonzero(frequent), key=lambda k: (-mass[k], found[k]))
-        kept = sorted(str(found[k]) for k in ranked[:MOST_LEVELS])
+        kept = sorted(found[k] for k in ranked[:MOST_LEVELS])
         return cls(tuple(kept), len(kept) < len(found), not present.all())
 
     @property

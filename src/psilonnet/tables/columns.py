@@ -93,7 +93,8 @@ def _from_array(name: str, values: np.ndarray[Any, Any]) -> Column:
 def _from_series(name: str, series: nw.Series[Any]) -> Column:
     dtype = series.dtype
     if dtype.is_numeric():
-        return Column(name, "number", _floats(series))
+        wide = dtype in (nw.Int128, nw.UInt128)  # NumPy has none
+        return Column(name, "number", _floats(series.cast(nw.Float64) if wide else series))
     if dtype in (nw.Datetime, nw.Date):
         stamps = series.cast(nw.Datetime("ms")) if dtype == nw.Date else series
         return Column(name, "time", _floats(stamps.dt.timestamp("ms")) / DAY)
@@ -102,11 +103,10 @@ def _from_series(name: str, series: nw.Series[Any]) -> Column:
     if dtype in (nw.String, nw.Categorical, nw.Enum, nw.Boolean, nw.Object, nw.Unknown):
         objects = np.empty(len(series), dtype=object)
         objects[:] = series.to_list()
-        column = _from_objects(name, objects)
         # The type of the column decides, not the values that happen to be in it.
-        if dtype in (nw.String, nw.Categorical, nw.Enum) and column.kind != "category":
-            return Column(name, "category", _words(objects, _missing(objects)))
-        return column
+        if dtype in (nw.String, nw.Categorical, nw.Enum):
+            return Column(name, "category", _words(objects, missing_cells(objects)))
+        return _from_objects(name, objects)
     raise TypeError(
         "A column must hold numbers, booleans, words, categories or dates. "
         f"Column {name!r} holds {dtype} instead: turn it into such columns."
@@ -123,7 +123,7 @@ def _floats(series: nw.Series[Any]) -> Floats:
     return filled
 
 
-def _missing(values: np.ndarray[Any, Any]) -> np.ndarray[Any, np.dtype[np.bool_]]:
+def missing_cells(values: np.ndarray[Any, Any]) -> np.ndarray[Any, np.dtype[np.bool_]]:
     """Tell which cells are None, NaN, NaT or pandas' NA."""
     names = ("NoneType", "NAType", "NaTType")
     flags = [
@@ -135,7 +135,7 @@ def _missing(values: np.ndarray[Any, Any]) -> np.ndarray[Any, np.dtype[np.bool_]
 
 def _from_objects(name: str, values: np.ndarray[Any, Any]) -> Column:
     """Find out what an object column holds by looking at every cell."""
-    missing = _missing(values)
+    missing = missing_cells(values)
     present = values[~missing]
     if len(present) and all(isinstance(v, (datetime.timedelta, np.timedelta64)) for v in present):
         spans = np.full(len(values), np.timedelta64("NaT"), dtype="timedelta64[ms]")
@@ -152,8 +152,10 @@ def _from_objects(name: str, values: np.ndarray[Any, Any]) -> Column:
     strange = next((v for v in present if not isinstance(v, (str, numbers.Number))), None)
     if strange is not None and not isinstance(strange, np.bool_):
         raise TypeError(
-            f"A cell must be a number, a word, a date or missing: argument must be a string or a "
-            f"number. Column {name!r} holds {strange!r} of type {type(strange).__name__} instead."
+            "The cells of a column must be of one kind: numbers, words, dates or durations. In "
+            "a column of words each argument must be a string or a number. Column "
+            f"{name!r} holds {strange!r} of type {type(strange).__name__} among others: turn all "
+            "of its cells into words, or this kind into missing cells."
         )
     return Column(name, "category", _words(values, missing))
 
@@ -163,6 +165,10 @@ def _as_float(name: str, value: Any) -> float:
         return float(value)
     except TypeError:
         raise ValueError(f"Complex data not supported: column {name!r} holds {value!r}.") from None
+    except OverflowError:
+        raise ValueError(
+            f"Numbers must be below 1.8e308. Column {name!r} holds a larger one: use words."
+        ) from None
 
 
 def _naive(moment: Any) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
@@ -41,10 +42,16 @@ class TableEncoder:
         """The number of encoded columns."""
         return sum(code.width for code in self.codes)
 
-    @property
+    @cached_property
     def sources(self) -> np.ndarray[Any, np.dtype[np.intp]]:
         """The column of the table that each encoded column comes from."""
         return np.repeat(np.arange(len(self.codes)), [code.width for code in self.codes])
+
+    @cached_property
+    def places(self) -> list[np.ndarray[Any, np.dtype[np.intp]]]:
+        """The encoded columns of each column of the table."""
+        ends = np.cumsum([code.width for code in self.codes])
+        return np.split(np.arange(self.width), ends[:-1])
 
     @property
     def labels(self) -> list[str]:
@@ -75,10 +82,12 @@ class TableEncoder:
             )
 
     def _matched(self, columns: Sequence[Column]) -> list[Column]:
-        """Return columns of the kinds of fit; one without any value can be of every kind."""
+        """Return columns of the kinds of fit; one that is empty or not read can be of any kind."""
         matched = []
-        for name, kind, column in zip(self.names, self.kinds, columns, strict=True):
-            if column.kind != kind and not column.is_empty:
+        for name, kind, code, column in zip(
+            self.names, self.kinds, self.codes, columns, strict=True
+        ):
+            if column.kind != kind and code.width > 0 and not column.is_empty:
                 raise ValueError(
                     f"Column {name!r} must hold the same kind of values as in fit. It held kind "
                     f"{kind!r}, and holds {column.kind!r} now: convert it first."
