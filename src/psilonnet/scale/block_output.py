@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from psilonnet._extras import require
 from psilonnet._files import written
 from psilonnet.scale.blocks import UnreadableError, fingerprint
+from psilonnet.scale.failures import first_line
 from psilonnet.scale.shipped import open_model
 
 if TYPE_CHECKING:
@@ -124,5 +125,4 @@ def _tables(block: Block, columns: list[str]) -> Iterator[Any]:
     except UnreadableError:
         raise
     except (OSError, pa.ArrowException) as error:
-        first = str(error).split("\n", maxsplit=1)[0]
-        raise UnreadableError(f"its rows cannot be read ({first})") from error
+        raise UnreadableError(f"its rows cannot be read ({first_line(error)})") from error

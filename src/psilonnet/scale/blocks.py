@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from psilonnet._extras import require
+from psilonnet.scale.failures import first_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -140,11 +141,7 @@ def _try_read(named: tuple[str, Path]) -> tuple[Source, Any, list[int]] | Unread
             source = Source(str(path), name, *fingerprint(path))
             return source, file.schema_arrow, groups
     except (OSError, ValueError) as error:  # Arrow's own errors are among these
-        return UnreadableError(f"not a readable Parquet file ({_first_line(error)})")
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).split("\n", maxsplit=1)[0]
+        return UnreadableError(f"not a readable Parquet file ({first_line(error)})")
 
 
 def fingerprint(path: str | os.PathLike[str]) -> tuple[int, str]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from tqdm.auto import tqdm
 
 from psilonnet._extras import require
+from psilonnet.scale.failures import SomeFailedError, first_line
 from psilonnet.scale.results import Results, cell_key
 
 if TYPE_CHECKING:
@@ -26,28 +27,13 @@ Cell = dict[str, Any]
 WINDOW = 1000
 
 
-class CellsFailedError(RuntimeError):
-    """Some cells raised an error; the results of all others are written.
+class CellsFailedError(SomeFailedError):
+    """Some cells raised an error; the results of all others are written."""
 
-    Parameters
-    ----------
-    failures : list of (cell, exception)
-        The cells without a result, with the reasons.
-    """
+    heading = "Cells that failed: {count}. The results of all others are written."
 
-    def __init__(self, failures: list[tuple[Cell, Exception]]) -> None:
-        self.failures = failures
-        lines = [f"  {cell!r}: {_first_line(error)}" for cell, error in failures[:5]]
-        more = [f"  and {len(failures) - 5} more"] if len(failures) > 5 else []
-        heading = f"Cells that failed: {len(failures)}. The results of all others are written."
-        super().__init__("\n".join([heading, *lines, *more]))
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.failures,)
-
-
-def _first_line(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}".split("\n", maxsplit=1)[0]
+    def _reason(self, error: Exception) -> str:
+        return f"{type(error).__name__}: {first_line(error)}"  # an error of the user's function
 
 
 def run_cells(

@@ -11,6 +11,7 @@ import narwhals as nw
 import numpy as np
 
 from psilonnet._extras import require
+from psilonnet.scale.failures import first_line
 
 Integers = np.ndarray[Any, np.dtype[np.int64]]
 EXACT = 2**53  # whole numbers below it are exact in float64
@@ -144,7 +145,7 @@ def as_arrow(table: Any, needed: list[str]) -> Any:
         arrow = frame.to_arrow().select(names)
         return arrow.combine_chunks().replace_schema_metadata(None)
     except (TypeError, ValueError) as error:  # what Arrow raises for mixed cells
-        said = str(error).split("\n", maxsplit=1)[0]
+        said = first_line(error)
         raise ValueError(
             f"Each column must hold one kind of cells ({said}): turn such a column into words."
         ) from error

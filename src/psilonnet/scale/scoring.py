@@ -12,6 +12,7 @@ from psilonnet._files import ASIDE, place_of
 from psilonnet.scale.block_output import BlockScorer
 from psilonnet.scale.blocks import check_schemas, find_files, read_sources
 from psilonnet.scale.cells import outcomes
+from psilonnet.scale.failures import SomeFailedError
 from psilonnet.scale.shipped import ship_model
 
 if TYPE_CHECKING:
@@ -43,31 +44,13 @@ class Scored:
     new_rows: int
 
 
-class ScoringFailedError(RuntimeError):
-    """Some rows could not be scored; the outputs of all others are written.
+class ScoringFailedError(SomeFailedError):
+    """Some blocks or files could not be scored; the outputs of all others are written."""
 
-    Parameters
-    ----------
-    failures : list of (str, exception)
-        The files or blocks without an output, with the reasons.
-    """
-
-    def __init__(self, failures: Failures) -> None:
-        self.failures = failures
-        lines = [f"  {where}: {_first_line(error)}" for where, error in failures[:5]]
-        more = [f"  and {len(failures) - 5} more"] if len(failures) > 5 else []
-        heading = (
-            f"Blocks or files that could not be scored: {len(failures)}. All others are written: "
-            "mend or remove these files and run the same again, and only what is missing is scored."
-        )
-        super().__init__("\n".join([heading, *lines, *more]))
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.failures,)
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).split("\n", maxsplit=1)[0] or type(error).__name__
+    heading = (
+        "Blocks or files that could not be scored: {count}. All others are written: mend or remove "
+        "these files and run the same again, and only what is missing is scored."
+    )
 
 
 def score(

@@ -1,0 +1,37 @@
+"""What is said when some of many pieces of work have failed."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+SHOWN = 5
+
+
+def first_line(error: Exception) -> str:
+    """Return the first line of an error, or its type if it says nothing."""
+    return str(error).split("\n", maxsplit=1)[0] or type(error).__name__
+
+
+class SomeFailedError(RuntimeError):
+    """Some pieces of work raised an error; all others are done.
+
+    Parameters
+    ----------
+    failures : list of (piece, exception)
+        The pieces that are missing, with the reasons.
+    """
+
+    heading: ClassVar[str]
+
+    def __init__(self, failures: list[tuple[Any, Exception]]) -> None:
+        self.failures = failures
+        lines = [f"  {piece}: {self._reason(error)}" for piece, error in failures[:SHOWN]]
+        more = [f"  and {len(failures) - SHOWN} more"] if len(failures) > SHOWN else []
+        heading = self.heading.format(count=len(failures))
+        super().__init__("\n".join([heading, *lines, *more]))
+
+    def _reason(self, error: Exception) -> str:
+        return first_line(error)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.failures,)
