@@ -70,34 +70,29 @@ def ratios(losses: Losses, names: Iterable[str]) -> tuple[float, float]:
 
 
 def over_splits(lines: list[Line], protocol: str) -> list[Losses]:
-    """Return the losses on each split, of the models that are on all tables of all splits."""
-    splits = [losses_of(lines, protocol, seed) for seed in SPLITS]
-    models = [
-        model
-        for model in everywhere(splits[0])
-        if all(model in split.get(name, {}) for split in splits for name in splits[0])
-    ]
-    return [
-        {name: {m: split[name][m] for m in models} for name in splits[0] if models}
-        for split in splits
-    ]
+    """Return the losses on the splits on which ours are whole, of the models that are on all."""
+    first, *others = (losses_of(lines, protocol, seed) for seed in SPLITS)
+    whole = [first, *(s for s in others if all(OURS in s.get(name, {}) for name in first))]
+    models = [m for m in everywhere(first) if all(m in s[name] for s in whole for name in first)]
+    return [{name: {m: split[name][m] for m in models} for name in first} for split in whole]
 
 
 def split_figures(lines: list[Line], protocol: str) -> dict[str, Any]:
     """Return ranks and wins by the mean loss over the splits, and wins on single splits."""
     splits = over_splits(lines, protocol)
-    if not splits[0] or OURS not in everywhere(splits[0]):
+    if len(splits) == 1:
         return {}
     models = everywhere(splits[0])
     means = {
         name: {m: mean(split[name][m] for split in splits) for m in models} for name in splits[0]
     }
     said: dict[str, Any] = {}
-    said[f"{protocol}_three_splits_ranks"] = {m: round(r, 2) for m, r in ranks(means).items()}
+    over = f"{protocol}_{len(splits)}_splits"
+    said[f"{over}_ranks"] = {m: round(r, 2) for m, r in ranks(means).items()}
     for other in (model for model in models if model != OURS):
         single = [wins(split, other) for split in splits]
         better, tables = map(sum, zip(*single, strict=True))
-        said[f"{protocol}_three_splits_better_than_{other}"] = (
+        said[f"{over}_better_than_{other}"] = (
             "{} of {}, ".format(*wins(means, other)) + f"{better} of {tables} single fits"
         )
     return said
