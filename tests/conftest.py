@@ -9,6 +9,11 @@ import torch
 REPO = Path(__file__).resolve().parents[1]
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the longest tests, so that no worker is left alone with one at the end."""
+    items.sort(key=lambda item: "faults" not in item.nodeid)
+
+
 @pytest.fixture(scope="session")
 def repo() -> Path:
     return REPO
