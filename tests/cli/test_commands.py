@@ -1,5 +1,6 @@
 """The command line as a user types it; in processes of its own where that matters."""
 
+import gzip
 import io
 import signal
 import subprocess
@@ -197,6 +198,9 @@ def test_files_are_read_as_the_model_was_taught(tmp_path):
     run("fit", fit, "--target", "price", "--task", "regression", "--max-steps", 5, "--out", model)
     new.write_text("a\tid\tgrade\n0.5\t7\t1\n0.1\t8\t2\n")  # all levels look like numbers
     assert len(run("predict", model, new).splitlines()) == 3
+    packed = tmp_path / "new.csv.gz"
+    packed.write_bytes(gzip.compress(new.read_bytes()))
+    assert run("predict", model, packed) == run("predict", model, new)
 
 
 @pytest.mark.parametrize("seconds", [0.7, 8])  # modules are being imported; a network trained

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 MISSING = ["", "NA", "N/A", "NaN", "nan", "null", "None", "?"]
 PARQUET = (".parquet", ".pq")
 TEXT = (".csv", ".txt", "")
+GZIP = b"\x1f\x8b"  # how a compressed file begins
 
 
 def read_table(path: Path, words: Sequence[str] = ()) -> pl.DataFrame:
@@ -37,13 +39,15 @@ def read_table(path: Path, words: Sequence[str] = ()) -> pl.DataFrame:
             f"{str(path)!r} cannot be read as a table ({first}). A CSV file must be in UTF-8, its "
             "cells separated by commas, semicolons or tabs, with a row of names."
         ) from None
-    wide = [name for name, dtype in table.schema.items() if dtype == pl.Int128]
+    wide = [name for name, dtype in table.schema.items() if str(dtype) == "Int128"]
     return table.with_columns(pl.col(wide).cast(pl.Float64))
 
 
 def _separator(path: Path) -> str:
     """Return what separates the names in the first line of a file."""
     with path.open("rb") as file:
+        packed = file.read(2) == GZIP
+    with gzip.open(path) if packed else path.open("rb") as file:
         first = file.readline(2**16)
     return max(",;\t", key=lambda sign: first.count(sign.encode()))
 

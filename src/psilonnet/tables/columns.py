@@ -93,7 +93,7 @@ def _from_array(name: str, values: np.ndarray[Any, Any]) -> Column:
 def _from_series(name: str, series: nw.Series[Any]) -> Column:
     dtype = series.dtype
     if dtype.is_numeric():
-        wide = dtype in (nw.Int128, nw.UInt128)  # NumPy has none
+        wide = str(dtype) in ("Int128", "UInt128")  # NumPy has none
         return Column(name, "number", _floats(series.cast(nw.Float64) if wide else series))
     if dtype in (nw.Datetime, nw.Date):
         stamps = series.cast(nw.Datetime("ms")) if dtype == nw.Date else series
