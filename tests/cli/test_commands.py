@@ -212,7 +212,9 @@ def test_interrupt_writes_nothing(folder, seconds):
     time.sleep(seconds)
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=30)
-    assert process.returncode in (130, -signal.SIGINT)  # a shell calls both 130
+    # As a shell counts: if an import saw the signal, Python ends itself by it in the end.
+    ended = process.returncode
+    assert (128 - ended if ended < 0 else ended) == 130
     assert "Stopped. Nothing half-done was written." in said
     assert "Traceback" not in said
     assert not out.exists()

@@ -7,14 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import ClassifierMixin
-from sklearn.utils import column_or_1d
-from sklearn.utils.multiclass import check_classification_targets
 
 from psilonnet.estimators.base import BasePSiLON
 from psilonnet.estimators.certificates import certified_radius, class_margins
-from psilonnet.estimators.parameters import is_real, is_whole
+from psilonnet.estimators.labels import check_labels
+from psilonnet.estimators.parameters import is_real
 from psilonnet.estimators.targets import ClassTarget, fit_temperature
-from psilonnet.tables.columns import missing_cells
 
 if TYPE_CHECKING:
     from psilonnet.estimators.certificates import Certifier
@@ -160,7 +158,7 @@ class PSiLONClassifier(ClassifierMixin, BasePSiLON):  # type: ignore[misc]
         return "binary_cross_entropy" if len(self.classes_) == 2 else "cross_entropy"
 
     def _fit_target(self, y: Any, weight: Array) -> Array:
-        y = _check_labels(y)
+        y = check_labels(y)
         self.classes_ = np.unique(y[weight > 0])
         if len(self.classes_) < 2:
             raise ValueError(
@@ -175,7 +173,7 @@ class PSiLONClassifier(ClassifierMixin, BasePSiLON):  # type: ignore[misc]
         return ClassTarget(self.classes_)
 
     def _check_target(self, y: Any) -> Array:
-        y = _check_labels(y)
+        y = check_labels(y)
         unknown = sorted(set(np.unique(y).tolist()) - set(self.classes_.tolist()), key=str)
         if unknown:
             raise ValueError(
@@ -275,44 +273,3 @@ class PSiLONClassifier(ClassifierMixin, BasePSiLON):  # type: ignore[misc]
     def _output_words(self) -> str:
         labels = self.classes_.tolist()
         return "the logits move" if len(labels) > 2 else f"the log-odds of {labels[1]!r} move"
-
-
-def _check_labels(y: Any) -> Array:
-    y = column_or_1d(y.to_numpy() if hasattr(y, "to_numpy") else y, warn=True)
-    if y.dtype == object:
-        if missing_cells(y).any():
-            raise ValueError(
-                "Labels must not be missing: y contains NaN or None. Drop these rows, or make "
-                "missing labels a class of their own."
-            )
-        y = _of_one_type(y)
-    if y.dtype.kind == "f" and not np.isfinite(y).all():
-        raise ValueError(
-            "Labels must not be missing or infinite: Input y contains NaN or infinity. Drop these "
-            "rows."
-        )
-    check_classification_targets(y)
-    strange = [v for v in np.unique(y).tolist() if not isinstance(v, (str, bool, int, float))]
-    if strange or y.dtype.kind in "mM":
-        raise ValueError(
-            "Labels must be words, numbers or booleans. Got "
-            f"{(strange or y.tolist())[0]!r}: turn them into words."
-        )
-    return np.asarray(y)
-
-
-def _of_one_type(labels: Array) -> Array:
-    """Return labels that are Python objects as an array of booleans, numbers or words."""
-    types = {type(label) for label in labels}
-    if types <= {bool, np.bool_}:
-        return labels.astype(bool)
-    if all(is_whole(label) for label in labels):
-        return labels.astype(np.int64)
-    if all(is_real(label) for label in labels):
-        return labels.astype(float)
-    if str in types and len(types) > 1:
-        raise ValueError(
-            "Labels must be of one type: words, numbers or booleans. Got "
-            f"{sorted(t.__name__ for t in types)}: turn all of them into words."
-        )
-    return labels
