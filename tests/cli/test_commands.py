@@ -15,6 +15,7 @@ import pytest
 
 from psilonnet import PSiLONRegressor
 from psilonnet.cli import main
+from psilonnet.cli.files import read_table
 
 
 def process(*words):
@@ -201,6 +202,23 @@ def test_files_are_read_as_the_model_was_taught(tmp_path):
     packed = tmp_path / "new.csv.gz"
     packed.write_bytes(gzip.compress(new.read_bytes()))
     assert run("predict", model, packed) == run("predict", model, new)
+
+
+def test_decimal_commas_are_numbers_where_commas_do_not_separate(tmp_path):
+    fit, new = tmp_path / "fit.csv", tmp_path / "new.csv"
+    rows = [f"{k},5;{k};{k},1,2;{'AB'[k % 2]},1;-{k},25" for k in range(40)]
+    fit.write_text("\n".join(["half;whole;twice;word;price", *rows, ";;;;1,0"]))
+    table = read_table(fit)
+    words = [name for name, dtype in table.schema.items() if dtype == pl.String]
+    assert words == ["twice", "word"]
+    assert table["half"].to_list() == [k + 0.5 for k in range(40)] + [None]
+    model = tmp_path / "m.psilon"
+    said = run("fit", fit, "--target", "price", "--drop", "twice", "--max-steps", 5, "--out", model)
+    assert "(regression;" in said
+    new.write_text("half;whole;word\n1,5;2;3,1\n")  # a level that looks like a number
+    dotted = tmp_path / "dotted.csv"
+    dotted.write_text('half,whole,word\n1.5,2,"3,1"\n')
+    assert run("predict", model, new) == run("predict", model, dotted)
 
 
 @pytest.mark.parametrize("seconds", [0.7, 8])  # modules are being imported; a network trained

@@ -25,14 +25,7 @@ def read_table(path: Path, words: Sequence[str] = ()) -> pl.DataFrame:
     try:
         if path.suffix.lower() in PARQUET:
             return pl.read_parquet(path)
-        table = pl.read_csv(
-            path,
-            separator=_separator(path),
-            try_parse_dates=True,
-            infer_schema_length=None,
-            null_values=MISSING,
-            schema_overrides=dict.fromkeys(words, pl.String),
-        )
+        table = _read_csv(path, words)
     except (pl.exceptions.PolarsError, OSError) as error:
         first = str(error).split("\n", maxsplit=1)[0]
         raise ValueError(
@@ -41,6 +34,30 @@ def read_table(path: Path, words: Sequence[str] = ()) -> pl.DataFrame:
         ) from None
     wide = [name for name, dtype in table.schema.items() if str(dtype) == "Int128"]
     return table.with_columns(pl.col(wide).cast(pl.Float64))
+
+
+def _read_csv(path: Path, words: Sequence[str]) -> pl.DataFrame:
+    separator = _separator(path)
+    table = pl.read_csv(
+        path,
+        separator=separator,
+        try_parse_dates=True,
+        infer_schema_length=None,
+        null_values=MISSING,
+        schema_overrides=dict.fromkeys(words, pl.String),
+    )
+    return table if separator == "," else _with_decimal_commas(table, words)
+
+
+def _with_decimal_commas(table: pl.DataFrame, words: Sequence[str]) -> pl.DataFrame:
+    """Return a table in which cells such as ``1,5`` are numbers, where all of a column are."""
+    numbers = []
+    for column in table.select(pl.col(pl.String).exclude(list(words))):
+        if column.str.contains(",", literal=True).any():
+            read = column.str.replace(",", ".", literal=True).cast(pl.Float64, strict=False)
+            if read.null_count() == column.null_count():
+                numbers.append(read)
+    return table.with_columns(numbers)
 
 
 def _separator(path: Path) -> str:
