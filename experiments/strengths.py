@@ -21,9 +21,11 @@ from experiments.rivals import fit_ours, make_parts, mean_loss
 from psilonnet.training import STRENGTHS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from experiments.cells import Cell
+    from experiments.data import Table
+    from experiments.rivals import Part
 
 GRIDS: dict[str, Any] = {
     "thirteen": STRENGTHS,  # 5e-5 to 0.5
@@ -43,9 +45,13 @@ def cells() -> Iterator[Cell]:
 def compute(cell: Cell, *, data: str) -> Cell:
     """Fit our estimator with one grid to one table."""
     table = load_table(cell["dataset"], data)
-    parts = make_parts(table, 0)
+    return judged(table, make_parts(table, 0), reg_strength=GRIDS[cell["grid"]])
+
+
+def judged(table: Table, parts: Mapping[str, Part], **settings: Any) -> Cell:
+    """Return what the validation part says of our estimator with some settings."""
     begin = process_time()
-    model = fit_ours(table.task, parts, "user", reg_strength=GRIDS[cell["grid"]])
+    model = fit_ours(table.task, parts, "user", **settings)
     seconds = process_time() - begin
     return {
         "valid_loss": reported_loss(table.task, mean_loss(table.task, model, parts["valid"])),
@@ -55,11 +61,12 @@ def compute(cell: Cell, *, data: str) -> Cell:
     }
 
 
-def ratios(lines: Sequence[Cell]) -> dict[str, float]:
-    """Return geometric means of the figures with three strengths over those with thirteen."""
-    many, few = ([line for line in lines if line["grid"] == grid] for grid in GRIDS)
+def ratios(lines: Sequence[Cell], column: str) -> dict[str, float]:
+    """Return geometric means of the figures with one setting over those with that before it."""
+    settings = dict.fromkeys(line[column] for line in lines)
+    usual, other = ([line for line in lines if line[column] == value] for value in settings)
     return {
-        figure: exp(mean(log(b[figure] / a[figure]) for a, b in zip(many, few, strict=True)))
+        figure: exp(mean(log(b[figure] / a[figure]) for a, b in zip(usual, other, strict=True)))
         for figure in FIGURES
     }
 
@@ -72,7 +79,7 @@ def main() -> None:
         return
     lines = [cell | results[cell] for cell in cells()]
     write_csv(lines, arguments.results / "strengths.csv")
-    print(json.dumps({name: round(value, 4) for name, value in ratios(lines).items()}))
+    print(json.dumps({name: round(value, 4) for name, value in ratios(lines, "grid").items()}))
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ from psilonnet.estimators.certificates import Certifier
 from psilonnet.estimators.choosing import choose
 from psilonnet.estimators.fitting import Design, Pick, Problem, forward, train_on_all
 from psilonnet.estimators.jobs import finish
-from psilonnet.estimators.parameters import check_parameters
+from psilonnet.estimators.parameters import auto_steps, check_parameters
 from psilonnet.estimators.pruning import CUTS, choose_cut
 from psilonnet.estimators.reading import as_table, check_names, check_weights, codes_of
 from psilonnet.estimators.shipping import Shipping
@@ -238,11 +238,8 @@ class BasePSiLON(Shipping, BaseEstimator):  # type: ignore[misc]
             given=len(y),
         )
 
-    def _steps(self, rows: int) -> int:
-        return min(3000, max(1000, 4 * rows)) if self.max_steps == "auto" else int(self.max_steps)
-
     def _design(self, knots: int, seed: int, rows: int) -> Design:
-        steps = self._steps(rows)
+        steps = auto_steps(rows) if self.max_steps == "auto" else int(self.max_steps)
         plan = Plan(
             steps=steps,
             batch_size=self.batch_size,

@@ -58,7 +58,8 @@ class PSiLONClassifier(ClassifierMixin, BasePSiLON):  # type: ignore[misc]
     calibrate : bool, default=True
         Divide the logits by a temperature fitted on held-out rows.
     max_steps : int or "auto", default="auto"
-        Steps of a training; "auto" is 3,000, or four per row of a small table, and at least 1,000.
+        Steps of a training; "auto" is four per row, at least 1,000 and at most 3,000, and above
+        2,000 rows 3,000 times the root of rows / 2,000, at most 10,000.
     batch_size : int, default=256
         Rows of one step.
     learning_rate : float, default=2e-3

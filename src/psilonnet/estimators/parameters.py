@@ -127,3 +127,15 @@ def check_parameters(owner: str, parameters: Mapping[str, Any]) -> None:
             raise ValueError(
                 f"The {name!r} parameter of {owner} must be {rule.words}. Got {value!r} instead."
             )
+
+
+def auto_steps(rows: int) -> int:
+    """Return how many steps a training takes if nobody says otherwise.
+
+    Four per row, and 3,000 for up to 2,000 rows; from there on they grow with the root of the rows.
+
+    >>> [auto_steps(rows) for rows in (100, 500, 2000, 8000, 100_000)]
+    [1000, 2000, 3000, 6000, 10000]
+    """
+    enough = round(3000 * math.sqrt(max(1.0, rows / 2000)))
+    return min(10_000, max(1000, min(4 * rows, enough)))

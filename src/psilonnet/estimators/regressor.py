@@ -53,7 +53,8 @@ class PSiLONRegressor(RegressorMixin, BasePSiLON):  # type: ignore[misc]
     loss : {"squared_error", "absolute_error", "huber"}, default="squared_error"
         What is minimised, in quartile deviations of the target; Huber's is linear beyond 1.
     max_steps : int or "auto", default="auto"
-        Steps of a training; "auto" is 3,000, or four per row of a small table, and at least 1,000.
+        Steps of a training; "auto" is four per row, at least 1,000 and at most 3,000, and above
+        2,000 rows 3,000 times the root of rows / 2,000, at most 10,000.
     batch_size : int, default=256
         Rows of one step.
     learning_rate : float, default=2e-3
