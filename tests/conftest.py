@@ -7,11 +7,12 @@ import pytest
 import torch
 
 REPO = Path(__file__).resolve().parents[1]
+LONGEST = ("faults", "mutated", "random_moments", "test_benchmarks")  # in their names
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with the longest tests, so that no worker is left alone with one at the end."""
-    items.sort(key=lambda item: "faults" not in item.nodeid)
+    items.sort(key=lambda item: not any(word in item.nodeid for word in LONGEST))
 
 
 @pytest.fixture(scope="session")
