@@ -15,7 +15,7 @@ from ray.cluster_utils import Cluster
 
 # Ray is polite to other programs; on a busy machine its workers would hardly get on.
 os.environ.setdefault("RAY_worker_niceness", "0")
-KILLS = int(os.environ.get("PSILONNET_KILLS", "2"))
+KILLS = int(os.environ.get("PSILONNET_KILLS", "4"))
 
 needs_proc = pytest.mark.skipif(
     not Path("/proc/self/cmdline").exists(), reason="finds Ray's workers through /proc (Linux)"

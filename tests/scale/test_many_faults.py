@@ -61,7 +61,7 @@ def test_faults_lose_no_model_and_name_the_bad_groups(tmp_path):
     n = 4 * (8 + 2 * KILLS)
     folder = tmp_path / "models"
     with two_nodes() as (cluster, node):
-        run = start(folder, n, cluster, tmp_path / "driver.log", retries=3)
+        run = start(folder, n, cluster, tmp_path / "driver.log", retries=4)
         try:
             kill_workers(run, KILLS // 2)
             run.wait_for_results(run.count() + 1)
