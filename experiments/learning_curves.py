@@ -9,6 +9,7 @@ protocol "user" of ``experiments.rivals``, and its environment.
 from __future__ import annotations
 
 import json
+from statistics import geometric_mean
 from time import perf_counter
 from typing import TYPE_CHECKING
 
@@ -91,6 +92,19 @@ def counts(lines: list[Line]) -> dict[str, int]:
     }
 
 
+def against(lines: list[Line], rival: str) -> dict[str, list[float]]:
+    """Return wins over a rival and the geometric mean of the ratios, for each number of rows."""
+    loss = {(x["rows"], x["dataset"], x["model"]): float(x["test_loss"]) for x in lines}
+    ratios = [
+        [loss[str(size), name, "psilonnet"] / loss[str(size), name, rival] for name in TABLES]
+        for size in SIZES
+    ]
+    return {
+        f"wins_{rival}": [sum(ratio < 1 for ratio in row) for row in ratios],
+        f"over_{rival}": [round(geometric_mean(row), 3) for row in ratios],
+    }
+
+
 def main() -> None:
     """Run the study, write ``learning_curves.csv`` and draw it."""
     arguments = experiment_arguments("The loss over the number of rows.")
@@ -109,7 +123,12 @@ def main() -> None:
     ]
     write_csv(lines, arguments.results / "learning_curves.csv")
     draw(lines, arguments.results / "learning_curves.png")
-    print(json.dumps(counts(lines)))
+    rivals = [against(lines, model) for model in MODELS if model != "psilonnet"]
+    print(
+        json.dumps(
+            {name: value for part in (counts(lines), *rivals) for name, value in part.items()}
+        )
+    )
 
 
 if __name__ == "__main__":

@@ -145,6 +145,9 @@ def test_learning_curves_are_counted_and_drawn(tmp_path):
     ]
     found = learning_curves.counts(made_up)
     assert [found[f"best_at_{size}"] for size in (250, 500, 1000)] == [6, 6, 6]
+    found = learning_curves.against(made_up, "CatBoost")
+    assert found["wins_CatBoost"] == [6, 6, 6, 0, 0, 0]
+    assert found["over_CatBoost"] == pytest.approx([1 / 11] * 3 + [1] * 3, abs=1e-3)
     learning_curves.draw(made_up, tmp_path / "curves.png")
     assert (tmp_path / "curves.png").stat().st_size > 10_000
 

@@ -132,7 +132,8 @@ def check_parameters(owner: str, parameters: Mapping[str, Any]) -> None:
 def auto_steps(rows: int) -> int:
     """Return how many steps a training takes if nobody says otherwise.
 
-    Four per row, and 3,000 for up to 2,000 rows; from there on they grow with the root of the rows.
+    Four per row, at least 1,000, and at most 3,000 for up to 2,000 rows; from there on that limit
+    grows with the root of the rows, to 10,000.
 
     >>> [auto_steps(rows) for rows in (100, 500, 2000, 8000, 100_000)]
     [1000, 2000, 3000, 6000, 10000]
