@@ -48,7 +48,6 @@ PAGES = [
     "docs/certificates.md",
     "docs/files.md",
     "docs/getting_started.md",
-    "docs/index.md",
     "docs/many.md",
     "docs/onnx.md",
     "docs/own_loop.md",
@@ -59,10 +58,18 @@ PAGES = [
 ]
 
 
+def python_blocks(page):
+    return re.findall(r"```python\n(.*?)```", page.read_text(), re.S)
+
+
+def test_front_page_shows_the_first_block_of_the_readme(repo):
+    assert python_blocks(repo / "docs" / "index.md") == python_blocks(repo / "README.md")[:1]
+
+
 @pytest.mark.parametrize("page", PAGES)
 def test_python_blocks_of_pages_run(page, repo, capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    blocks = re.findall(r"```python\n(.*?)```", (repo / page).read_text(), re.S)
+    blocks = python_blocks(repo / page)
     assert blocks
     namespace: dict[str, object] = {}
     for block in blocks:

@@ -4,6 +4,7 @@ python interrupted.py CHECKPOINT FINAL
 """
 
 import sys
+from collections.abc import Callable
 
 import torch
 from safetensors.torch import save_file
@@ -13,8 +14,11 @@ from psilonnet.training import Callback, Checkpoints, Narrowing, Plan, Pruning, 
 
 
 class Tell(Callback):
+    def __init__(self, say: Callable[[int], None]):
+        self.say = say
+
     def on_step(self, run: Run) -> None:
-        print(run.step, flush=True)
+        self.say(run.step)
 
 
 def make_run(callbacks: list) -> Run:
@@ -41,9 +45,14 @@ def make_run(callbacks: list) -> Run:
     )
 
 
-if __name__ == "__main__":
+def train(checkpoint: str, final: str, say: Callable[[int], None]) -> None:
+    """Go on from the checkpoint, if there is one, and write the weights at the end."""
     torch.set_num_threads(1)
-    run = make_run([Tell(), Checkpoints(sys.argv[1], every=7)])
+    run = make_run([Tell(say), Checkpoints(checkpoint, every=7)])
     run.train()
     tensors = {k: v.contiguous() for k, v in run.net.state_dict().items()}
-    save_file({**tensors, "valid_loss": run.history.valid_loss}, sys.argv[2])
+    save_file({**tensors, "valid_loss": run.history.valid_loss}, final)
+
+
+if __name__ == "__main__":
+    train(*sys.argv[1:], say=lambda step: print(step, flush=True))

@@ -1,8 +1,10 @@
+import multiprocessing
 import random
 import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -11,7 +13,7 @@ from safetensors.torch import load_file
 
 from psilonnet.nn import PSiLONNet, weight_decay_penalty
 from psilonnet.training import Callback, Checkpoints, Plan, Rows, Run
-from training.interrupted import make_run
+from training.interrupted import make_run, train
 
 SCRIPT = Path(__file__).with_name("interrupted.py")
 
@@ -21,27 +23,47 @@ def start(checkpoint, final, **pipes):
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, **pipes)
 
 
-def kill_after(process, steps, delay):
-    """Kill a run some steps after its start, in the midst of whatever it is doing then."""
-    for _ in zip(range(steps), process.stdout, strict=False):
-        pass
-    time.sleep(delay)
-    process.send_signal(signal.SIGKILL)
-    process.stdout.close()
-    assert process.wait() == -signal.SIGKILL
+class Forked:
+    """The same run in a process that a server which has imported torch forks: it starts at once."""
+
+    def __init__(self, server, checkpoint, final):
+        self.steps, say = server.Pipe(duplex=False)
+        arguments = (str(checkpoint), str(final), say.send)
+        self.process = server.Process(target=train, args=arguments)
+        self.process.start()
+        say.close()  # so that the pipe ends when the run does
+
+    def kill_after(self, steps, delay):
+        """Kill the run some steps after its start, in the midst of whatever it is doing then."""
+        for _ in range(steps):
+            self.steps.recv()
+        time.sleep(delay)
+        self.process.kill()
+        self.process.join()
+        assert self.process.exitcode == -signal.SIGKILL
+
+    def count_steps(self):
+        """Let the run end."""
+        count = 0
+        with suppress(EOFError):
+            while self.steps.recv():
+                count += 1
+        self.process.join()
+        assert self.process.exitcode == 0
+        return count
 
 
 def test_run_killed_at_random_moments_ends_bit_identical(tmp_path):
     undisturbed, disturbed = tmp_path / "undisturbed", tmp_path / "disturbed"
-    with start(tmp_path / "a", undisturbed) as whole:
-        assert len(whole.stdout.readlines()) == 240
+    server = multiprocessing.get_context("forkserver")
+    server.set_forkserver_preload(["psilonnet.training", "torch._dynamo"])
+    assert Forked(server, tmp_path / "a", undisturbed).count_steps() == 240
     dice = random.Random(0)
     for _ in range(20):
-        process = start(tmp_path / "b", disturbed)
-        kill_after(process, dice.randint(1, 16), dice.uniform(0, 0.02))
+        run = Forked(server, tmp_path / "b", disturbed)
+        run.kill_after(dice.randint(1, 16), dice.uniform(0, 0.02))
     assert not disturbed.exists()
-    with start(tmp_path / "b", disturbed) as last:
-        assert 0 < len(last.stdout.readlines()) < 240
+    assert 0 < Forked(server, tmp_path / "b", disturbed).count_steps() < 240
     expected, actual = load_file(undisturbed), load_file(disturbed)
     assert expected.keys() == actual.keys()
     for name, tensor in expected.items():

@@ -7,6 +7,7 @@ from psilonnet.deploy import compact_nets
 from psilonnet.functional import row_norm
 from psilonnet.nn import make_net, path_norm_penalty
 from psilonnet.training import Plan, Pruning, Rows, Run, live_widths
+from psilonnet.training.adam import Adam
 from psilonnet.training.pruning import LEAST_NORM, drop_neurons_, rescale_rows_
 
 
@@ -86,16 +87,16 @@ def test_pruning_ends_in_exact_zeros_with_norms_kept_at_every_step(variant, norm
 
 def test_rescaled_rows_give_the_same_weights_and_scaled_moments(generator):
     net = make_net("P-Net", 6, 1, width=8, depth=2, members=(2,), generator=generator)
-    optimizer = torch.optim.Adam(net.parameters(), lr=1e-2, fused=True)
+    optimizer = Adam(net.parameters())
     x = torch.randn(20, 6, generator=generator)
     net(x).square().sum().backward()
-    optimizer.step()
+    optimizer.step(1e-2)
     weights = [w.detach().clone() for w in net.weights()]
     rescale_rows_(net, torch.tensor(50.0), optimizer)
     for before, after in zip(weights, net.weights(), strict=True):
         torch.testing.assert_close(before, after)
     # The moments are those of the gradient at the new scale.
-    optimizer.zero_grad()
+    net.zero_grad()
     net(x).square().sum().backward()
     v = net.layers[0].direction
     assert row_norm(v.detach()).sub(50).abs().max() < 1e-4
@@ -147,7 +148,7 @@ def test_dropped_neurons_carry_no_more_than_their_share(share, generator):
             layer.direction.add_(torch.randn(layer.direction.shape, generator=generator))
     norms = row_norm(net.layers[1].direction.detach())
     mass = net.layers[1].weight.detach().abs().sum(dim=(0, 1))
-    drop_neurons_(net, torch.tensor(share), torch.optim.Adam(net.parameters()))
+    drop_neurons_(net, torch.tensor(share), Adam(net.parameters()))
     gone = (net.layers[1].direction == 0).all(dim=0).all(dim=0)
     assert float(mass[gone].sum()) <= share * float(mass.sum())
     assert bool(gone.any()) == (share > 0)
@@ -171,7 +172,7 @@ def test_neurons_heavier_than_a_part_stay(generator):
     with torch.no_grad():
         net.layers[1].direction.fill_(1.0)  # all carry an eighth of the bound
     for share, gone in ((0.12, 0), (0.13, 1)):
-        drop_neurons_(net, torch.tensor(share), torch.optim.Adam(net.parameters()))
+        drop_neurons_(net, torch.tensor(share), Adam(net.parameters()))
         assert int((net.layers[1].direction == 0).sum()) == gone
 
 
@@ -188,6 +189,6 @@ def test_residual_blocks_keep_what_they_hand_on(generator):
     net = make_net("P-ResNet", 6, 1, width=32, depth=3, generator=generator)
     blocks = [layer for layer in net.layers if layer.residual]
     before = [layer.direction.detach().clone() for layer in blocks]
-    drop_neurons_(net, torch.tensor(0.3), torch.optim.Adam(net.parameters()))
+    drop_neurons_(net, torch.tensor(0.3), Adam(net.parameters()))
     assert all(torch.equal(a, b.direction) for a, b in zip(before, blocks, strict=True))
     assert (net.layers[-1].direction == 0).any()

@@ -107,7 +107,7 @@ def load_checkpoint(run: Run, path: str | os.PathLike[str]) -> None:
         if f"adam.exp_avg.{name}" in tensors:
             moments = {moment: tensors[f"adam.{moment}.{name}"] for moment in MOMENTS}
             run.optimizer.state[parameter] = {
-                "step": torch.tensor(float(run.step)),
+                "step": torch.tensor(float(run.step), device=run.device),
                 **{k: v.clone() for k, v in moments.items()},
             }
     run.running_loss = tensors["running_loss"].tolist()

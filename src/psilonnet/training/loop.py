@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from psilonnet.nn import has_closed_form, shared_weights
+from psilonnet.training.adam import Adam
 from psilonnet.training.arithmetic import flushed_denormals, matmul_precision
 from psilonnet.training.batches import batch_at
 from psilonnet.training.callbacks import ProgressBar
@@ -18,7 +19,7 @@ from psilonnet.training.interrupt import held_interrupt
 from psilonnet.training.losses import get_loss
 from psilonnet.training.memory import kept_memory
 from psilonnet.training.plan import Plan
-from psilonnet.training.population import check_memory, members_of, take_members, take_moments
+from psilonnet.training.population import check_memory, members_of, take_members
 from psilonnet.training.projected import project_directions_
 from psilonnet.training.pruning import drop_neurons_, rescale_rows_, row_norms
 
@@ -85,10 +86,9 @@ class Run:
         strengths = torch.as_tensor(reg_strength, dtype=dtype, device=self.device)
         self.all_strengths = self.reg_strength = strengths.expand(len(self.members)).clone()
         self.callbacks = [*callbacks, *([ProgressBar()] if self.plan.progress else [])]
-        self.optimizer = torch.optim.Adam(net.parameters(), fused=True)
+        self.optimizer = Adam(net.parameters())
         self.step = 0
         self.history = History(len(self.members))
-        self._ones = torch.ones_like(self.reg_strength)
         self.running_loss = [0.0] * len(self.members)  # since the last evaluation
         self.first_loss: list[float] = []
         self._closed_form = has_closed_form(net)
@@ -131,17 +131,15 @@ class Run:
         plan = self.plan
         if plan.prune is not None:
             self._prune(plan.prune)
-        for group in self.optimizer.param_groups:
-            group["lr"] = plan.schedule(self.step / max(1, plan.steps - 1))
         batch = batch_at(
             self.train_rows, self.step, size=plan.batch_size, seed=plan.seed, members=self.members
         )
-        self.optimizer.zero_grad(set_to_none=True)
+        self.net.zero_grad(set_to_none=True)
         with nullcontext() if self._closed_form else shared_weights(self.net):
             losses = self._losses(batch)
             penalties = self.penalty(self.net)
             self._backward(losses, penalties)
-        self.optimizer.step()
+        self.optimizer.step(plan.schedule(self.step / max(1, plan.steps - 1)))
         if plan.projected:
             project_directions_(self.net)
         self.step += 1
@@ -150,12 +148,11 @@ class Run:
         self._drop_diverged(values, penalties)
 
     def _backward(self, losses: Tensor, penalties: Tensor) -> None:
-        """Differentiate ``sum(losses + reg_strength * penalties)`` without computing it."""
-        terms, factors = [losses], [self._ones]
+        """Differentiate ``sum(losses + reg_strength * penalties)``."""
+        terms = [losses.sum()]
         if penalties.requires_grad:  # a penalty may be a constant
-            terms.append(penalties)
-            factors.append(self.reg_strength)
-        torch.autograd.backward(terms, factors)
+            terms.append(self.reg_strength.dot(penalties))
+        torch.autograd.backward(terms)
 
     def _losses(self, batch: Batch) -> Tensor:
         losses = self.loss(self.net(batch.x), batch.y)  # (members, rows)
@@ -222,10 +219,10 @@ class Run:
     def drop(self, keep: Tensor) -> None:
         """Go on with some of the members only; the state of the optimiser goes with them."""
         net = take_members(self.net, keep)
-        self.optimizer = take_moments(self.optimizer, net, keep)
+        self.optimizer = self.optimizer.take(net.parameters(), keep)
         self.net = net
         self.members = [self.members[k] for k in keep.tolist()]
-        self.reg_strength, self._ones = self.reg_strength[keep], self._ones[keep]
+        self.reg_strength = self.reg_strength[keep]
         self.running_loss = [self.running_loss[k] for k in keep.tolist()]
         self.first_loss = [self.first_loss[k] for k in keep.tolist() if self.first_loss]
         self.train_rows = self.train_rows.take(keep)

@@ -66,19 +66,6 @@ def take_members(net: Network, members: Tensor | int) -> Network:
     return taken
 
 
-def take_moments(optimizer: torch.optim.Adam, net: Network, members: Tensor) -> torch.optim.Adam:
-    """Return an Adam for ``net``, the members taken out of the population of another Adam."""
-    taken = torch.optim.Adam(net.parameters(), fused=True)
-    (group,) = optimizer.param_groups
-    for old, new in zip(group["params"], net.parameters(), strict=True):
-        if old in optimizer.state:
-            taken.state[new] = {
-                name: value[members].clone() if value.dim() else value.clone()
-                for name, value in optimizer.state[old].items()
-            }
-    return taken
-
-
 def stack_members(nets: Sequence[Network]) -> Network:
     """Return the population whose members are copies of ordinary networks of one shape."""
     first = nets[0]

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from psilonnet.nn import Network
+    from psilonnet.training.adam import Adam
 
 DROPS = 8  # parts in which neurons are dropped: what is left makes up for each
 LEAST_NORM = 2.0  # of a row that was longer and loses what it read of dropped neurons
@@ -90,13 +91,13 @@ def _of_member(value: float | tuple[float, ...], member: int) -> float:
 
 
 @torch.no_grad()
-def rescale_rows_(net: Network, norms: Tensor, optimizer: torch.optim.Adam) -> None:
+def rescale_rows_(net: Network, norms: Tensor, optimizer: Adam) -> None:
     """Give all rows of a member's directions one norm; moments follow: Adam sees no break."""
     for layer in net.layers:
         _bring_rows_to_(layer.direction, norms.to(layer.direction).unsqueeze(-1), optimizer)
 
 
-def _bring_rows_to_(direction: Tensor, norms: Tensor, optimizer: torch.optim.Adam) -> None:
+def _bring_rows_to_(direction: Tensor, norms: Tensor, optimizer: Adam) -> None:
     factor = (norms / row_norm(direction).clamp(min=1e-30))[..., None, None]
     direction.mul_(factor)
     state = optimizer.state.get(direction)
@@ -106,7 +107,7 @@ def _bring_rows_to_(direction: Tensor, norms: Tensor, optimizer: torch.optim.Ada
 
 
 @torch.no_grad()
-def drop_neurons_(net: Network, shares: Tensor, optimizer: torch.optim.Adam) -> None:
+def drop_neurons_(net: Network, shares: Tensor, optimizer: Adam) -> None:
     """Let nobody read the neurons that carry the least of the bound.
 
     As all rows of a layer have one norm, a neuron carries what the paths from it to the outputs
