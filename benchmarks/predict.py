@@ -52,21 +52,22 @@ class Task:
 class Size:
     """How much is measured."""
 
+    train: int  # rows
     steps: int
     rows: int
     rounds: int
 
 
-FULL, QUICK = Size(3000, 1_000_000, 300), Size(30, 20_000, 10)
+FULL, QUICK = Size(2000, 3000, 1_000_000, 300), Size(300, 30, 20_000, 10)
 
 
-def tasks(data: str | None) -> Iterator[Task]:
+def tasks(data: str | None, train: int) -> Iterator[Task]:
     """Yield the tables; categories are numbers here, so that all libraries can read arrays."""
     if data is None:
         rng = np.random.default_rng(0)
         x = rng.normal(size=(6000, 12))
         y = x[:, 0] + np.abs(x[:, 1]) + 0.3 * rng.normal(size=6000)
-        yield Task("made_up", "regression", (x[:2000], y[:2000]), (x[2000:], y[2000:]))
+        yield Task("made_up", "regression", (x[:train], y[:train]), (x[2000:], y[2000:]))
         return
     from experiments.data import load_table, scale_target, split_rows  # noqa: PLC0415
 
@@ -75,7 +76,7 @@ def tasks(data: str | None) -> Iterator[Task]:
         split = split_rows(len(table.y), seed=0)
         frame = table.x.apply(lambda c: c.cat.codes if c.dtype == "category" else c)
         x, y = frame.to_numpy(float), scale_target(table, split.train)
-        yield Task(name, table.task, *((x[r], y[r]) for r in (split.train, split.test)))
+        yield Task(name, table.task, *((x[r], y[r]) for r in (split.train[:train], split.test)))
 
 
 def fit_ours(task: Task, size: Size) -> dict[str, Any]:
@@ -204,7 +205,7 @@ def main() -> None:
     warnings.simplefilter("ignore")  # of the peers
     size = QUICK if arguments.quick else FULL
     lines, ratios = [], []
-    for task in tasks(arguments.data):
+    for task in tasks(arguments.data, size.train):
         found, ratio = run_task(task, size)
         lines += found
         ratios.append(ratio)

@@ -14,7 +14,7 @@ from psilonnet.plot import CertifiedRadiusDisplay
 
 X, y = load_breast_cancer(return_X_y=True, as_frame=True)
 X_train, X_test, y_train, y_test = train_test_split(X, y, random_state=0, stratify=y)
-model = PSiLONClassifier(width=64, depth=2, max_steps=1000, random_state=0, verbose=False)
+model = PSiLONClassifier(width=64, depth=2, max_steps=500, random_state=0, verbose=False)
 model.fit(X_train, y_train)
 right = model.predict(X_test) == y_test
 print(f"accuracy {right.mean():.3f}")

@@ -28,7 +28,7 @@ def last_line(repo, module):
         capture_output=True,
         text=True,
         check=True,
-        timeout=150,  # 60 s on a free core
+        timeout=400,  # 60 s on a free core; no measure of speed
     )
     return json.loads(done.stdout.splitlines()[-1])
 
