@@ -95,6 +95,10 @@ def split_figures(lines: list[Line], protocol: str) -> dict[str, Any]:
         said[f"{over}_better_than_{other}"] = (
             "{} of {}, ".format(*wins(means, other)) + f"{better} of {tables} single fits"
         )
+        said[f"{over}_over_{other}"] = [
+            round(exp(mean(log(split[name][OURS] / split[name][other]) for name in split)), 3)
+            for split in splits
+        ]
     return said
 
 
