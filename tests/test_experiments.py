@@ -12,7 +12,9 @@ from experiments.data import EIGHT, encode_columns, load_table, make_parts, spli
 from experiments.grid import best, fresh_grid, warm_grid
 from experiments.halving import regret, replay
 from experiments.higgs import draw_curves, rows, write_table
-from experiments.tabular import COLUMNS, MODELS, cells, row
+from experiments.search import replay as replay_search
+from experiments.search import searched_grid
+from experiments.tabular import COLUMNS, MODELS, cells, is_whole, row
 from experiments.tabular_report import MODELS as COMPARED
 from experiments.tabular_report import paper_losses, wins, write_report
 from psilonnet.training import Plan, Pruning
@@ -107,10 +109,31 @@ def test_replay_of_a_rule_follows_the_curves():
     assert regret(cell, 4) == pytest.approx(1.0)
 
 
+def test_search_ends_where_both_neighbours_are_worse():
+    for least in range(13):
+        known = replay_search([float(abs(k - least)) for k in range(13)])
+        assert min(known, key=known.__getitem__) == least
+        assert len(known) <= 9
+    assert len(replay_search([1.0] * 13)) == 5  # no better neighbour
+
+
+def test_searched_strengths_are_those_of_the_whole_grid(data_dir):
+    table = load_table("cpu_act", data_dir)
+    parts = make_parts(table, seed=0)
+    found = searched_grid("P-Net", table, parts, plan=SMALL)
+    whole = fresh_grid("P-Net", table, parts, plan=SMALL)
+    at = [whole["strengths"].index(strength) for strength in found["strengths"]]
+    assert at == sorted(replay_search(whole["valid_loss"]))
+    assert found["valid_loss"] == pytest.approx([whole["valid_loss"][k] for k in at], rel=1e-4)
+
+
 def test_cells_of_the_tables_are_all_there():
     listed = list(cells())
     assert len(listed) == 4 * 29 + 4 + 6
-    assert {(cell["model"], cell["reading"]) for cell in listed} == set(MODELS)
+    whole = {(cell["model"], cell["reading"]) for cell in listed if is_whole(cell)}
+    assert whole == set(MODELS)
+    assert [cell.get("grid") == "searched" for cell in listed] == [not is_whole(c) for c in listed]
+    assert sum(map(is_whole, listed)) == 2 * 29 + 8 + 2 + 4
     assert [cell["model"] for cell in listed[:58]] == ["LR"] * 29 + ["RF"] * 29
 
 
