@@ -15,6 +15,18 @@ if TYPE_CHECKING:
 
 MODELS = ("LR", "RF", "S-Net", "P-Net")
 Losses = dict[str, dict[str, float]]  # table -> model -> test loss
+DIFFERENCES = """
+## Where ours and the paper's differ
+
+The forest, which has nothing of ours in it, is more than 5 % from the paper's on {tables}. Known
+reasons: superconduct has 76 of 79 columns in our copy, topo_2_1 3,554 of 8,885 rows, and
+nyc_taxi_green_dec_2016 is the numerical version; one target of yprop_4_1 is far from all others,
+and the part it falls into differs from split to split. In brazilian_houses the `hoa` of one test
+row is 1,012 deviations of the training rows away from their mean: linear models and nets follow
+it, a forest does not (nor do the estimators, whose columns have logarithmic tails; `rivals.md`).
+For the others we know none; there the models move together, so that the ratios in the picture say
+more than the losses.
+"""
 
 
 def paper_losses() -> Losses:
@@ -69,7 +81,9 @@ def markdown(ours: Losses, paper: Losses, lines: list[dict[str, str]], note: str
         "\nThe paper's text says 15 wins of P-Net over the forest: it counts a tie in its table "
         "(delays_zurich_transport, which is not among our tables)."
     )
-    text += ["\n## Other readings\n", *_readings(lines, ours)]
+    far = [n for n, row in ours.items() if abs(row.get("RF", 0) / paper[n]["RF"] - 1) > 0.05]
+    text.append(DIFFERENCES.format(tables=", ".join(far)))
+    text += ["## Other readings\n", *_readings(lines, ours)]
     return "\n".join(text) + "\n"
 
 
