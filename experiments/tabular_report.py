@@ -135,6 +135,11 @@ def _dots(axis: plt.Axes, ratios: Mapping[int, float], label: str) -> None:
     values = [min(max(ratio, 0.45), 1.6) for ratio in ratios.values()]
     face, size = ("#2a6f97", 42) if ours else ("white", 60)
     axis.scatter(values, list(ratios), s=size, color=face, edgecolor="#2a6f97", label=label)
+    for value, (k, ratio) in zip(values, ratios.items(), strict=True):
+        if value != ratio:  # beyond the edge: say how far
+            text = f"{ratio:.2g} →" if ratio > value else f"← {ratio:.2g}"
+            style = {"ha": "center", "va": "bottom", "fontsize": 8, "color": "0.3"}
+            axis.annotate(text, (value, k), (0, 4), textcoords="offset points", **style)
 
 
 def write_report(lines: list[dict[str, str]], folder: Path, note: str = "") -> dict[str, int]:
