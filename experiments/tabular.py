@@ -30,7 +30,7 @@ CODES = ("road_safety", "brazilian_houses", "albert")
 WHOLE = {"P-Net": EIGHT, "S-Net": EIGHT[:2]}  # all strengths; elsewhere they are searched
 COLUMNS = (
     "dataset", "task", "model", "reading", "protocol", "seed", "reg_strength",
-    "valid_loss", "test_loss", "path_norm", "near_sparsity", "seconds", "tried",
+    "valid_loss", "test_loss", "path_norm", "near_sparsity", "seconds",
 )  # fmt: skip
 
 PLAN = Plan(matmul_precision="medium", progress=False)  # precision.csv says why
@@ -93,7 +93,7 @@ def write_table(results: Results, data: str, path: Path) -> list[dict[str, str]]
     """Write ``tabular.csv`` from all cells, and return its lines."""
     with path.open("w", newline="") as file:
         writer = csv.writer(file)
-        writer.writerow(COLUMNS)
+        writer.writerow([*COLUMNS, "tried"])
         for cell in (cell for cell in cells() if cell in results):
             task = load_table(cell["dataset"], data).task
             writer.writerow(row(cell, results[cell], task))
