@@ -14,6 +14,7 @@ import csv
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
@@ -82,7 +83,7 @@ def tasks(data: str | None, train: int) -> Iterator[Task]:
 def fit_ours(task: Task, size: Size) -> dict[str, Any]:
     """Return one network of ours, and one pruned at the strength that was chosen."""
     kind = PSiLONRegressor if task.kind == "regression" else PSiLONClassifier
-    settings = {
+    settings: dict[str, Any] = {
         "width": WIDTH,
         "knots": 0,
         "selection": "best",  # one network
@@ -111,10 +112,10 @@ def measure(task: Task, files: dict[str, Path], size: Size, folder: Path) -> lis
     row = np.ascontiguousarray(task.test[0][:1])
     frame = pd.DataFrame(row, columns=names)
     block = np.resize(task.test[0], (min(BLOCK, size.rows), len(names)))
-    one = interleaved({n: lambda c=c: c(row) for n, c in calls.items()}, rounds=size.rounds)
-    framed = interleaved({n: lambda c=c: c(frame) for n, c in calls.items()}, rounds=size.rounds)
+    one = interleaved({n: partial(c, row) for n, c in calls.items()}, rounds=size.rounds)
+    framed = interleaved({n: partial(c, frame) for n, c in calls.items()}, rounds=size.rounds)
     rounds = max(1, size.rows // len(block))
-    many = interleaved({n: lambda c=c: c(block) for n, c in calls.items()}, rounds=rounds, warmup=1)
+    many = interleaved({n: partial(c, block) for n, c in calls.items()}, rounds=rounds, warmup=1)
     saved = folder / "row.npy"
     np.save(saved, row)
     return [

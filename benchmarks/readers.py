@@ -23,6 +23,8 @@ def read_torch(path: Path) -> Predict:
 def read_numpy(path: Path) -> Predict:
     """Use the predictor that was shipped with the model."""
     spec = spec_from_file_location("predictor", path / "predictor.py")
+    assert spec is not None
+    assert spec.loader is not None
     module = module_from_spec(spec)
     spec.loader.exec_module(module)
     return module.Predictor(path).predict

@@ -22,6 +22,7 @@ from pathlib import Path
 from subprocess import run
 from tempfile import TemporaryDirectory
 from time import perf_counter, process_time
+from typing import Any
 
 # Before NumPy and Ray are loaded: one core each, and workers as important as this process.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -63,8 +64,16 @@ def export_model(folder: Path, width: int, steps: int) -> None:
     rng = np.random.default_rng(1)
     x = rng.normal(size=(2000, len(COLUMNS)))
     y = x[:, 0] + np.abs(x[:, 1]) + x[:, 2] * x[:, 3] + 0.3 * rng.normal(size=2000) > 0.8
-    options = {"prune": True, "reg_strength": 5e-3, "random_state": 0, "verbose": False}
-    model = PSiLONClassifier(width=width, max_steps=steps, knots=0, calibrate=False, **options)
+    model = PSiLONClassifier(
+        width=width,
+        max_steps=steps,
+        knots=0,
+        calibrate=False,
+        prune=True,
+        reg_strength=5e-3,
+        random_state=0,
+        verbose=False,
+    )
     model.fit(x, y).export_numpy(folder)
 
 
@@ -99,9 +108,14 @@ def compare(paths: list[Path], model: Path, folder: Path) -> dict[str, float]:
     import ray  # noqa: PLC0415
 
     predictor = Predictor(model)
-    options = {"keep": ["id"], "progress": False}
+
+    def score_all_bare(own: list[Path]) -> None:
+        for path in own:
+            score_bare(predictor, path, folder / "bare")
+
+    options: dict[str, Any] = {"keep": ["id"], "progress": False}
     ways: dict[str, Callable[[list[Path]], object]] = {
-        "bare": lambda own: [score_bare(predictor, path, folder / "bare") for path in own],
+        "bare": score_all_bare,
         "score": lambda own: score(model, own, folder / "score", **options),
         "ray": lambda own: score(model, own, folder / "ray", cluster="local", **options),
     }

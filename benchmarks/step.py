@@ -10,6 +10,7 @@ layers of 500 and 10 classes on 200 rows.
 
 import argparse
 from collections.abc import Callable
+from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -91,6 +92,10 @@ def residual_steps(generator: torch.Generator, names: list[str]) -> dict[str, St
     return steps
 
 
+def penalise(net: Network) -> None:
+    path_norm_penalty(net).backward()
+
+
 def penalty_share(rounds: int) -> dict[str, float]:
     """Return the time of the closed-form penalty and its backward as a share of a P step."""
     generator = torch.Generator().manual_seed(1)
@@ -99,7 +104,7 @@ def penalty_share(rounds: int) -> dict[str, float]:
         x = torch.randn(400, 24, generator=generator)
         net = make_net(name, 24, 1, depth=depth)
         step = make_step(net, (x, torch.zeros(400, 1)), nn.MSELoss(), name)
-        cases = {"step": step, "penalty": lambda net=net: path_norm_penalty(net).backward()}
+        cases: dict[str, Step] = {"step": step, "penalty": partial(penalise, net)}
         seconds = interleaved(cases, rounds=rounds)
         shares[label] = seconds["penalty"] / seconds["step"]
     return shares

@@ -49,8 +49,8 @@ def load_table(name: str, source: str | Path) -> Table:
     The folder has ``datasets.json`` and Parquet files with the target as the last column.
     """
     if source == "openml":
-        task = "regression" if name in TASKS and TASKS[name][0] in REGRESSION else "classification"
-        return Table(name, task, *fetch_table(name))
+        numbers = name in TASKS and TASKS[name][0] in REGRESSION
+        return Table(name, "regression" if numbers else "classification", *fetch_table(name))
     folder = Path(source)
     listed: list[dict[str, Any]] = json.loads((folder / "datasets.json").read_text())
     entries = {entry["name"]: entry for entry in listed}

@@ -9,6 +9,8 @@ import matplotlib.pyplot as plt
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from matplotlib.axes import Axes
+
     from experiments.fashion_study import Study
 
 # Blues and green: the improved bound; red and orange: the original bound; grey: weight decay.
@@ -45,13 +47,20 @@ def draw(study: Study, path: Path) -> None:
     plt.close(figure)
 
 
-def _curves(axis: plt.Axes, study: Study) -> None:
+def _curves(axis: Axes, study: Study) -> None:
     best = study.best()
     for model, (cell, result) in best.items():
         colour, mark = STYLES[model]
-        style = {"color": colour, "lw": 2.6 if model == "P" else 1.4, "label": _label(model, cell)}
-        ends = {"marker": mark, "markevery": [len(result["steps"]) - 1], "ms": 6}
-        axis.plot(result["steps"], result["valid_curve"], **style, **ends)
+        axis.plot(
+            result["steps"],
+            result["valid_curve"],
+            color=colour,
+            lw=2.6 if model == "P" else 1.4,
+            label=_label(model, cell),
+            marker=mark,
+            markevery=[len(result["steps"]) - 1],
+            ms=6,
+        )
     last = [result["valid_curve"][-1] for _, result in best.values()]
     # The first steps, and jumps at the peak of the learning rate, may leave the picture.
     axis.set_ylim(0.93 * min(last), 1.35 * max(last))
@@ -62,7 +71,7 @@ def _label(model: str, cell: dict[str, float]) -> str:
     return f"{model} ({cell['reg_strength']:.1e})".replace("e-0", "e-").replace(".0e", "e")
 
 
-def _bounds(axis: plt.Axes, study: Study) -> None:
+def _bounds(axis: Axes, study: Study) -> None:
     best = study.best()
     for model, (colour, mark) in STYLES.items():
         for cell, result in study.ranked("full", model):

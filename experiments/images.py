@@ -110,7 +110,8 @@ def image_parts(source: str | Path, *, seed: int = 0) -> Parts:
     )
     order = torch.from_numpy(np.random.default_rng(seed).permutation(train.count))
     drawn, rest = order[: train.count // 6], order[train.count // 6 : train.count // 2]
-    return Parts(*(Rows(train.x[part], train.y[part]) for part in (drawn, rest)), test)
+    fitted, valid = (Rows(train.x[part], train.y[part]) for part in (drawn, rest))
+    return Parts(fitted, valid, test)
 
 
 def _rows(images: np.ndarray, labels: np.ndarray) -> Rows:

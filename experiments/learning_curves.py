@@ -124,11 +124,7 @@ def main() -> None:
     write_csv(lines, arguments.results / "learning_curves.csv")
     draw(lines, arguments.results / "learning_curves.png")
     rivals = [against(lines, model) for model in MODELS if model != "psilonnet"]
-    print(
-        json.dumps(
-            {name: value for part in (counts(lines), *rivals) for name, value in part.items()}
-        )
-    )
+    print(json.dumps(counts(lines) | {k: v for own in rivals for k, v in own.items()}))
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ from experiments.rivals import fit_ours, make_parts, mean_loss
 from psilonnet.training import STRENGTHS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from experiments.cells import Cell
     from experiments.data import Table
@@ -48,7 +48,7 @@ def compute(cell: Cell, *, data: str) -> Cell:
     return judged(table, make_parts(table, 0), reg_strength=GRIDS[cell["grid"]])
 
 
-def judged(table: Table, parts: Mapping[str, Part], **settings: Any) -> Cell:
+def judged(table: Table, parts: dict[str, Part], **settings: Any) -> Cell:
     """Return what the validation part says of our estimator with some settings."""
     begin = process_time()
     model = fit_ours(table.task, parts, "user", **settings)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import matplotlib.pyplot as plt
 
@@ -12,6 +12,8 @@ from experiments.openml import TASKS, table_version
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from matplotlib.axes import Axes
 
 MODELS = ("LR", "RF", "S-Net", "P-Net")
 Losses = dict[str, dict[str, float]]  # table -> model -> test loss
@@ -131,7 +133,7 @@ def draw(ours: Losses, paper: Losses, path: Path) -> None:
     plt.close(figure)
 
 
-def _dots(axis: plt.Axes, ratios: Mapping[int, float], label: str) -> None:
+def _dots(axis: Axes, ratios: Mapping[int, float], label: str) -> None:
     ours = label == "ours"
     values = [min(max(ratio, 0.45), 1.6) for ratio in ratios.values()]
     face, size = ("#2a6f97", 42) if ours else ("white", 60)
@@ -139,7 +141,7 @@ def _dots(axis: plt.Axes, ratios: Mapping[int, float], label: str) -> None:
     for value, (k, ratio) in zip(values, ratios.items(), strict=True):
         if value != ratio:  # beyond the edge: say how far
             text = f"{ratio:.2g} →" if ratio > value else f"← {ratio:.2g}"
-            style = {"ha": "center", "va": "bottom", "fontsize": 8, "color": "0.3"}
+            style: dict[str, Any] = {"ha": "center", "va": "bottom", "fontsize": 8, "color": "0.3"}
             axis.annotate(text, (value, k), (0, 4), textcoords="offset points", **style)
 
 
