@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-import multiprocessing
-import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -14,18 +12,18 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_consistent_length, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from psilonnet.estimators.bounds import column_bounds
 from psilonnet.estimators.certificates import Certifier
 from psilonnet.estimators.choosing import choose
 from psilonnet.estimators.fitting import Design, Pick, Problem, forward, train_on_all
 from psilonnet.estimators.jobs import finish
-from psilonnet.estimators.parameters import auto_steps, check_parameters
+from psilonnet.estimators.parameters import auto_steps, check_parameters, show_progress
+from psilonnet.estimators.promises import Promises
 from psilonnet.estimators.pruning import CUTS, choose_cut
 from psilonnet.estimators.reading import as_table, check_names, check_weights, codes_of
 from psilonnet.estimators.shipping import Shipping
 from psilonnet.estimators.splits import make_splits
 from psilonnet.tables import canonical_rows, fit_encoder, read_columns
-from psilonnet.training import STRENGTHS, Plan, members_of
+from psilonnet.training import STRENGTHS, Plan
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -41,7 +39,7 @@ FALLBACK_STRENGTH = 5e-3  # for tables too small to choose on
 PART = 2**24  # numbers that are in memory for the rows certified at a time
 
 
-class BasePSiLON(Shipping, BaseEstimator):  # type: ignore[misc]
+class BasePSiLON(Promises, Shipping, BaseEstimator):  # type: ignore[misc]
     """Fitting and prediction without a target."""
 
     reg_strength: Any
@@ -247,7 +245,7 @@ class BasePSiLON(Shipping, BaseEstimator):  # type: ignore[misc]
             seed=seed,
             # Fits whose rows are one batch may be trained side by side, and must come out equal.
             matmul_precision="medium" if rows > self.batch_size else "highest",
-            progress=_show_progress(self.verbose),
+            progress=show_progress(self.verbose),
         )
         return Design(
             architecture=self.architecture,
@@ -287,54 +285,6 @@ class BasePSiLON(Shipping, BaseEstimator):  # type: ignore[misc]
         for first in range(0, len(encoded), rows):
             yield Certifier(self, encoded[first : first + rows], method)
 
-    # What a fitted model says.
-
-    @property
-    def _bounds(self) -> Any:
-        check_is_fitted(self)
-        return column_bounds(self.net_, self.encoder_, np.asarray(self.target_.scale))
-
-    @property
-    def lipschitz_bound_(self) -> float:
-        """How far the outputs can move if every encoded column moves by at most 1."""
-        return float(self._bounds.total)
-
-    @property
-    def feature_sensitivity_(self) -> Array:
-        """How far the outputs can move with each column, for one deviation or change of level."""
-        return np.asarray(self._bounds.per_deviation)
-
-    @property
-    def feature_sensitivity_raw_(self) -> Array:
-        """The same in the units of the table: for one unit of a number, or a change of level."""
-        return np.asarray(self._bounds.per_unit)
-
-    @property
-    def near_sparsity_(self) -> float:
-        """The mean near-sparsity of all weight vectors (Def. 1 of the paper)."""
-        check_is_fitted(self)
-        return float(self.net_.near_sparsity().mean())
-
-    @property
-    def sparsity_(self) -> float:
-        """The mean share of exact zeros of all weight vectors."""
-        check_is_fitted(self)
-        return float(self.net_.exact_sparsity().mean())
-
-    def summary(self) -> str:
-        """Return what the model promises, in words."""
-        check_is_fitted(self)
-        networks = members_of(self.net_)
-        average = f"average of {networks} networks, " if networks > 1 else ""
-        strengths = ", ".join(f"{s:g}" for s in sorted(set(self.members_["reg_strength"])))
-        lines = [
-            f"{type(self).__name__} on {len(self.encoder_.names)} columns, {average}"
-            f"reg_strength {strengths}.",
-            *self._bounds.in_words(self.encoder_, self._output_words()),
-            f"Share of exact zeros among the weights: {self.sparsity_:.1%}.",
-        ]
-        return "\n".join(lines)
-
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "net_")
 
@@ -342,11 +292,3 @@ class BasePSiLON(Shipping, BaseEstimator):  # type: ignore[misc]
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         return tags
-
-
-def _show_progress(verbose: Any) -> bool:
-    """Show a bar if asked to; "auto" means where somebody looks."""
-    if verbose != "auto":
-        return bool(verbose)
-    somebody = sys.stderr.isatty() or "ipykernel" in sys.modules
-    return somebody and multiprocessing.parent_process() is None

@@ -1,8 +1,10 @@
-"""The rules that parameters of an estimator must keep, each with its words."""
+"""The rules that parameters of an estimator must keep, each with its words; what "auto" means."""
 
 from __future__ import annotations
 
 import math
+import multiprocessing
+import sys
 from collections.abc import Callable, Mapping
 from numbers import Integral, Real
 from typing import Any, NamedTuple
@@ -140,3 +142,11 @@ def auto_steps(rows: int) -> int:
     """
     enough = round(3000 * math.sqrt(max(1.0, rows / 2000)))
     return min(10_000, max(1000, min(4 * rows, enough)))
+
+
+def show_progress(verbose: Any) -> bool:
+    """Return whether to show a bar; "auto" means where somebody looks."""
+    if verbose != "auto":
+        return bool(verbose)
+    somebody = sys.stderr.isatty() or "ipykernel" in sys.modules
+    return somebody and multiprocessing.parent_process() is None

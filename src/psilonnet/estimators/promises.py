@@ -1,0 +1,63 @@
+"""What a fitted model says of itself: bounds in the user's units, sparsity, and both in words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from psilonnet.estimators.bounds import column_bounds
+from psilonnet.training import members_of
+
+Array = np.ndarray[Any, Any]
+
+
+class Promises:
+    """The properties of a fitted estimator that follow from its weights alone."""
+
+    @property
+    def _bounds(self: Any) -> Any:
+        check_is_fitted(self)
+        return column_bounds(self.net_, self.encoder_, np.asarray(self.target_.scale))
+
+    @property
+    def lipschitz_bound_(self: Any) -> float:
+        """How far the outputs can move if every encoded column moves by at most 1."""
+        return float(self._bounds.total)
+
+    @property
+    def feature_sensitivity_(self: Any) -> Array:
+        """How far the outputs can move with each column, for one deviation or change of level."""
+        return np.asarray(self._bounds.per_deviation)
+
+    @property
+    def feature_sensitivity_raw_(self: Any) -> Array:
+        """The same in the units of the table: for one unit of a number, or a change of level."""
+        return np.asarray(self._bounds.per_unit)
+
+    @property
+    def near_sparsity_(self: Any) -> float:
+        """The mean near-sparsity of all weight vectors (Def. 1 of the paper)."""
+        check_is_fitted(self)
+        return float(self.net_.near_sparsity().mean())
+
+    @property
+    def sparsity_(self: Any) -> float:
+        """The mean share of exact zeros of all weight vectors."""
+        check_is_fitted(self)
+        return float(self.net_.exact_sparsity().mean())
+
+    def summary(self: Any) -> str:
+        """Return what the model promises, in words."""
+        check_is_fitted(self)
+        networks = members_of(self.net_)
+        average = f"average of {networks} networks, " if networks > 1 else ""
+        strengths = ", ".join(f"{s:g}" for s in sorted(set(self.members_["reg_strength"])))
+        lines = [
+            f"{type(self).__name__} on {len(self.encoder_.names)} columns, {average}"
+            f"reg_strength {strengths}.",
+            *self._bounds.in_words(self.encoder_, self._output_words()),
+            f"Share of exact zeros among the weights: {self.sparsity_:.1%}.",
+        ]
+        return "\n".join(lines)
