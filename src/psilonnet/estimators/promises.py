@@ -14,7 +14,7 @@ Array = np.ndarray[Any, Any]
 
 
 class Promises:
-    """The properties of a fitted estimator that follow from its weights alone."""
+    """What follows from the weights and the encoder of a fitted estimator, not from any rows."""
 
     @property
     def _bounds(self: Any) -> Any:
