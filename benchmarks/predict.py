@@ -57,9 +57,10 @@ class Size:
     steps: int
     rows: int
     rounds: int
+    strength: float | str = "auto"
 
 
-FULL, QUICK = Size(2000, 3000, 1_000_000, 300), Size(300, 30, 20_000, 10)
+FULL, QUICK = Size(2000, 3000, 1_000_000, 300), Size(300, 30, 20_000, 10, strength=0.01)
 
 
 def tasks(data: str | None, train: int) -> Iterator[Task]:
@@ -91,7 +92,7 @@ def fit_ours(task: Task, size: Size) -> dict[str, Any]:
         "random_state": 0,
         "verbose": False,
     }
-    dense = kind(**settings).fit(*task.train)
+    dense = kind(**settings, reg_strength=size.strength).fit(*task.train)
     pruned = kind(**settings, reg_strength=dense.reg_strength_, prune=True).fit(*task.train)
     return {"": dense, " pruned": pruned}
 
