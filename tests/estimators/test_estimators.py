@@ -192,7 +192,7 @@ def test_one_standard_error_buys_a_smaller_bound():
     frame, _, score = messy(300)
     noisy = score + np.random.default_rng(0).normal(size=300)
     best, strong = (
-        PSiLONRegressor(**{**SMALL, "max_steps": 1000, "selection": selection}).fit(frame, noisy)
+        PSiLONRegressor(**{**SMALL, "max_steps": 400, "selection": selection}).fit(frame, noisy)
         for selection in ("best", "one_standard_error")
     )
     assert strong.reg_strength_ > best.reg_strength_

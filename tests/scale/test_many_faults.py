@@ -15,6 +15,9 @@ from psilonnet.deploy.model_file import read_model_file
 from psilonnet.scale.model_folder import ModelFolder
 
 DRIVER = Path(__file__).with_name("many_driver.py")
+# A good group is given up after RETRIES + 1 deaths of its task and as many of its own: 6, more than
+# four kills and a lost node. The poison needs them all, and each is a worker to start.
+RETRIES = 2 + KILLS // 10
 
 
 def load_driver():
@@ -61,7 +64,7 @@ def test_faults_lose_no_model_and_name_the_bad_groups(tmp_path):
     n = 4 * (8 + 2 * KILLS)
     folder = tmp_path / "models"
     with two_nodes() as (cluster, node):
-        run = start(folder, n, cluster, tmp_path / "driver.log", retries=4)
+        run = start(folder, n, cluster, tmp_path / "driver.log", retries=RETRIES)
         try:
             kill_workers(run, KILLS // 2)
             run.wait_for_results(run.count() + 1)
