@@ -260,7 +260,7 @@ def test_mutated_files_load_or_are_refused(fast_folder):
             while not isinstance(mutant, dict):
                 mutant = mutate_manifest(manifest, chance)
             write_model_file(path, mutant, tensors)
-        model = attempt(path, watched=k % 40 < 2)
+        model = attempt(path, watched=k % 10 < 2)
         if model is not None:
             loaded += 1
             if loaded % 20 == 0:
