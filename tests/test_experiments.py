@@ -12,8 +12,8 @@ from experiments.data import EIGHT, encode_columns, load_table, make_parts, spli
 from experiments.grid import best, fresh_grid, warm_grid
 from experiments.halving import regret, replay
 from experiments.higgs import draw_curves, rows, write_table
+from experiments.search import mean_loss, searched_grid
 from experiments.search import replay as replay_search
-from experiments.search import searched_grid
 from experiments.tabular import COLUMNS, MODELS, cells, is_whole, row
 from experiments.tabular_report import MODELS as COMPARED
 from experiments.tabular_report import paper_losses, wins, write_report
@@ -117,13 +117,31 @@ def test_search_ends_where_both_neighbours_are_worse():
     assert len(replay_search([1.0] * 13)) == 5  # no better neighbour
 
 
+def test_search_that_is_worse_than_the_mean_goes_on_from_the_strongest():
+    losses = [9.0, 8.0, 7.0, *[9.5] * 7, 6.0, 6.01, 6.02]  # a valley, and the mean behind a wall
+    assert min(replay_search(losses, of_mean=6.0), key=losses.__getitem__) == 10
+    assert min(replay_search(losses, of_mean=7.0), key=losses.__getitem__) == 2
+
+
+def test_loss_of_the_mean(data_dir):
+    table = load_table("wine_quality", data_dir)
+    parts = make_parts(table, seed=0)
+    errors = parts.valid.y - parts.train.y.mean()
+    assert mean_loss(table, parts) == pytest.approx(errors.square().mean().item())
+    table = load_table("credit", data_dir)
+    parts = make_parts(table, seed=0)
+    ones, share = parts.valid.y.mean().item(), parts.train.y.mean().item()
+    entropy = -ones * np.log(share) - (1 - ones) * np.log(1 - share)
+    assert mean_loss(table, parts) == pytest.approx(entropy, rel=1e-5)
+
+
 def test_searched_strengths_are_those_of_the_whole_grid(data_dir):
     table = load_table("cpu_act", data_dir)
     parts = make_parts(table, seed=0)
     found = searched_grid("P-Net", table, parts, plan=SMALL)
     whole = fresh_grid("P-Net", table, parts, plan=SMALL)
     at = [whole["strengths"].index(strength) for strength in found["strengths"]]
-    assert at == sorted(replay_search(whole["valid_loss"]))
+    assert at == sorted(replay_search(whole["valid_loss"], mean_loss(table, parts)))
     assert found["valid_loss"] == pytest.approx([whole["valid_loss"][k] for k in at], rel=1e-4)
 
 
