@@ -8,9 +8,10 @@ import torch
 from psilonnet.functional import normalized_linear, normalized_weight
 from psilonnet.functional.normalized_linear import fused_weight
 
-# Many rows take the path that forms the weight, few rows the one that scales activations.
-ROWS = [3, 40]
+OUT, IN = 4, 3
 PIECES = [1, 2, 5]
+# Many rows take the path that forms the weight, few rows the one that scales activations.
+ROWS = [3, 2 * max(PIECES) * IN + 1]
 MEMBERS = [(), (3,), (2, 3)]
 
 
@@ -25,11 +26,11 @@ def arguments(rows, pieces, members=(), *, shared_rows=False, per_row=True, seed
     def draw(*shape):
         return torch.randn(shape, generator=generator, dtype=torch.float64)
 
-    x = draw(*(() if shared_rows else members), rows, pieces * 4)
+    x = draw(*(() if shared_rows else members), rows, pieces * IN)
     v, g, bias = (
-        draw(*members, 6, pieces, 4),
-        draw(*members, 6 if per_row else 1),
-        draw(*members, 6),
+        draw(*members, OUT, pieces, IN),
+        draw(*members, OUT if per_row else 1),
+        draw(*members, OUT),
     )
     return x, v, g, bias
 
@@ -117,7 +118,7 @@ def test_kernel_compiles_whole_and_exports(rows):
     torch.testing.assert_close(exported(*tensors), plain(*tensors))
 
 
-@pytest.mark.parametrize("shape", [(8,), (2, 3, 8), (0, 8)])
+@pytest.mark.parametrize("shape", [(2 * IN,), (2, 3, 2 * IN), (0, 2 * IN)])
 def test_kernel_takes_any_leading_shape_of_rows(shape):
     _, v, g, bias = arguments(3, 2)
     x = torch.randn(shape, generator=torch.Generator().manual_seed(2), dtype=torch.float64)
