@@ -7,7 +7,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from psilonnet.estimators import PSiLONClassifier, PSiLONRegressor
 
-SMALL = {"width": 24, "depth": 1, "max_steps": 80, "batch_size": 64, "learning_rate": 2e-2}
+SMALL = {"width": 24, "depth": 1, "max_steps": 40, "batch_size": 64, "learning_rate": 4e-2}
 FEW = {**SMALL, "reg_strength": (1e-4, 1e-3, 1e-2)}
 OTHER = {**SMALL, "reg_strength": 1e-3, "scaling": "robust"}
 INSTANCES = [
