@@ -87,7 +87,7 @@ def test_full_disk_ends_the_run_and_loses_no_model(tmp_path):
     pages = sum(-(-path.stat().st_size // 4096) for path in calm.parent.rglob("*.*"))
     disk = tmp_path / "disk"
     with small_disk(disk, 4096 * pages // 2), two_nodes() as (cluster, _):
-        run = start(disk / "models", n, cluster, tmp_path / "driver.log", retries=1)
+        run = start(disk / "models", n, cluster, tmp_path / "driver.log", retries=0)
         assert run.process.wait(timeout=240) == 1
         assert "No space left on device" in run.said()
         done = ModelFolder(disk / "models").finished()
