@@ -64,6 +64,13 @@ def test_fit_benchmark_ends_with_its_figures(repo):
     assert last_line(repo, "benchmarks.fit")["psilonnet_seconds"] > 0
 
 
+def test_scoring_benchmark_ends_with_its_figures(repo):
+    figures = last_line(repo, "benchmarks.scoring")
+    assert {"rows_per_s_core", "ray_over_bare", "peak_mb_quarter"} <= set(figures)
+    assert figures["score_over_bare"] > 0.5  # 0.9 and more on a quiet machine
+    assert figures["peak_mb"] < 1.2 * figures["peak_mb_quarter"]
+
+
 def test_cost_model_agrees_with_the_simulation():
     for workers, per_task in ((16, 1), (128, 32), (1024, 32)):
         run = replace(fitting(Costs(), workers, per_task), tasks=20_000)
@@ -89,7 +96,4 @@ def test_scale_benchmark_ends_with_its_figures(repo):
     # Groups side by side cost less than one by one.
     assert figures["models_per_core_hour"] > figures["plain_loop_models_per_core_hour"]
     assert 0.5 < figures["cost_flatness"] < 2  # 1.0 on a quiet machine
-    # Those of benchmarks.scoring follow.
-    assert {"rows_per_s_core", "ray_over_bare", "peak_mb_quarter"} <= set(figures)
-    assert figures["score_over_bare"] > 0.5  # 0.9 and more on a quiet machine
-    assert figures["peak_mb"] < 1.2 * figures["peak_mb_quarter"]
+    assert {"rows_per_s_core", "score_over_bare"} <= set(figures)
