@@ -70,7 +70,15 @@ def mlp_steps(generator: torch.Generator) -> dict[str, Step]:
         net.compiled = compiled
         label = name + (" compiled" if compiled else "")
         steps[label] = make_step(net, (x, y.round()), loss, name)
+    steps["P-Net pruning"] = make_step(half_pruned("P-Net", 24, 1), (x, y.round()), loss, "P-Net")
     return steps
+
+
+def half_pruned(name: str, inputs: int, outputs: int) -> Network:
+    """Return a network in the middle of its pruning stage."""
+    net = make_net(name, inputs, outputs)
+    net.set_prune_mix(0.5)
+    return net
 
 
 def residual_steps(generator: torch.Generator, names: list[str]) -> dict[str, Step]:
@@ -89,6 +97,8 @@ def residual_steps(generator: torch.Generator, names: list[str]) -> dict[str, St
     compiled = make_net("P-ResNet", 784, 10)
     compiled.compiled = True
     steps["P compiled"] = make_step(compiled, (x, y), loss, "P-ResNet")
+    pruned = half_pruned("P-ResNet", 784, 10)
+    steps["P pruning"] = make_step(pruned, (x, y), loss, "P-ResNet")
     return steps
 
 

@@ -23,12 +23,12 @@ def _shifted_threshold(magnitude: Tensor) -> Tensor:
     support: Tensor = _above_threshold(magnitude.detach())
     count = support.sum(dim=-1, keepdim=True)
     # As a function of its support: the gradient is 1/|support| there.
-    return (torch.where(support, magnitude, 0).sum(dim=-1, keepdim=True) - 1) / count
+    return ((support * magnitude).sum(dim=-1, keepdim=True) - 1) / count
 
 
 @torch.library.custom_op("psilonnet::above_threshold", mutates_args=())
 def _above_threshold(m: Tensor) -> Tensor:
-    """Return which of the magnitudes ``m <= 0 = max(m)`` exceed their tau.
+    """Return 1 where one of the magnitudes ``m <= 0 = max(m)`` exceeds its tau, 0 elsewhere.
 
     Newton's method on a convex, piecewise linear function: from the left it never passes the root,
     each step leaves out magnitudes that are below it, and it ends when there are no more. How many
@@ -43,12 +43,12 @@ def _above_threshold(m: Tensor) -> Tensor:
         before, count = count, above.sgn_().sum(dim=-1, keepdim=True)
         tau = torch.maximum(tau, tau + excess / count)
         fewer = bool((count < before).any())
-    return above > 0
+    return above
 
 
 @_above_threshold.register_fake
 def _(m: Tensor) -> Tensor:
-    return torch.empty_like(m, dtype=torch.bool)
+    return torch.empty_like(m)
 
 
 @_above_threshold.register_vmap
@@ -81,14 +81,15 @@ def threshold(w: Tensor) -> Tensor:
 
 def _soft_threshold(v: Tensor, *, onto_sphere: bool) -> Tensor:
     """Subtract the threshold of ``max_t |v_t|`` from every magnitude of a row."""
-    magnitude = v.abs()  # (..., pieces, in)
-    largest = magnitude.detach().amax(dim=(-2, -1), keepdim=True)
-    shifted = magnitude - largest
-    tau = _shifted_threshold(shifted.amax(dim=-2)).unsqueeze(-2)
+    magnitude = largest_piece(v)  # (..., in)
+    largest = magnitude.detach().amax(dim=-1, keepdim=True)
+    tau = _shifted_threshold(magnitude - largest).unsqueeze(-2)
+    largest = largest.unsqueeze(-2)
     if not onto_sphere:
         tau = torch.maximum(tau, -largest)  # a threshold of at least zero: never grow
     # Deviation D2 (PAPER.md): a sign that is never zero instead of sign(w + 1e-8).
-    return torch.copysign(torch.relu(shifted - tau), v)
+    sign = torch.copysign(v.new_ones(()), v.detach())
+    return sign * torch.relu(v.abs() - largest - tau)
 
 
 def project_sphere(v: Tensor) -> Tensor:

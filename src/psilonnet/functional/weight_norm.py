@@ -126,5 +126,5 @@ def mixed_weight(v: Tensor, g: Tensor, prune_mix: Tensor | float) -> Tensor:
     Tensor of shape (..., out, pieces, in)
     """
     # >>> Eq. (5)
-    return (1 - prune_mix) * normalized_weight(v, g) + prune_mix * projected_weight(v, g)
+    return normalized_weight(v, (1 - prune_mix) * g) + projected_weight(v, prune_mix * g)
     # <<<
