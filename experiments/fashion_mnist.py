@@ -4,7 +4,7 @@ Every strength of the paper's grid is scouted with 2,000 steps under the full sc
 two next stronger than the best of each model get the paper's 20,000 steps. P is also pruned, and
 made deeper.
 
-    python -m experiments.fashion_mnist --data DIR [--cluster local]
+    python -m experiments.fashion_mnist --data DIR [--cluster local] [--so-far]
 
 DIR holds the four original files, itself or in DIR/fashion_mnist; "download" fetches them.
 """
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from experiments.cells import experiment_arguments, run_study
 from experiments.fashion_nets import MODELS, PLAN, compute
 from experiments.fashion_report import write_certificates, write_report
-from experiments.fashion_study import Study
+from experiments.fashion_study import FINALISTS, Study
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -32,7 +32,6 @@ STRENGTHS: dict[str, tuple[float, ...]] = {
     **dict.fromkeys(MODELS, (1e-5, 2.5e-5, 5e-5, 1e-4, 2.5e-4, 5e-4, 1e-3)),
     "S": (1e-3, 2.5e-3, 5e-3, 1e-2, 2.5e-2, 5e-2, 1e-1),
 }
-FINALISTS = 2  # strengths of each model that get the full training
 
 
 @dataclass(frozen=True)
@@ -129,6 +128,7 @@ def main() -> None:
     arguments = experiment_arguments(
         "The deep ablation of the paper on Fashion-MNIST.",
         "folder with the four original files, or 'download'",
+        so_far=True,
     )
     study = run_all(arguments)
     arguments.results.mkdir(parents=True, exist_ok=True)

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 PAPER_COLUMNS = ("train_cross_entropy", "test_cross_entropy", "test_accuracy", "near_sparsity")
 BOUNDS = ("path_norm", "improved", "merged", "product", "path_norm_joined")
+FINALISTS = 2  # strengths of each model that get the full training
 Line = dict[str, Any]
 
 
@@ -40,6 +41,19 @@ class Study:
         """Return the time of a step of each model, relative to P."""
         found: list[dict[str, float]] = [r["relative_time"] for _, r in self.stage("times", "all")]
         return found[0] if found else {}
+
+
+def missing(study: Study) -> list[str]:
+    """Return what the study does not have yet, in sentences."""
+    full = {model: len(study.stage("full", model)) for model in MODELS}
+    found = []
+    if none := [model for model in MODELS if not full[model]]:
+        found.append(f"Not complete: {', '.join(sorted(none))} missing.")
+    if some := [model for model in MODELS if 0 < full[model] < FINALISTS]:
+        found.append(f"Trained at one of their {FINALISTS} strengths only: {', '.join(some)}.")
+    if not study.times():
+        found.append("The times are not measured yet.")
+    return found
 
 
 def table_lines(study: Study) -> list[Line]:

@@ -306,8 +306,21 @@ def test_report_on_a_part_of_the_study_says_what_is_missing(study_arguments, tmp
     write_report(study, tmp_path)
     text = (tmp_path / "fashion_mnist.md").read_text()
     assert "Not complete: L1-IB, L1-OB, L2-IB, L2-OB, Pj, S missing." in text
+    assert "strengths only" not in text
+    assert "The times are not measured yet." in text
+    study.pairs = [p for p in study.pairs if p[0]["stage"] != "full"] + study.stage("full", "P")[:1]
+    write_report(study, tmp_path)
+    text = (tmp_path / "fashion_mnist.md").read_text()
+    assert "Trained at one of their 2 strengths only: P." in text
     with pytest.raises(ValueError, match="at least one fully trained net"):
         write_report(Study(), tmp_path)
+
+
+def test_report_so_far_is_on_the_cells_that_are_there(study_arguments, tmp_path):
+    study_arguments.only = ["P"]
+    study = run_all(study_arguments, TINY)
+    study_arguments.only, study_arguments.so_far = None, True
+    assert run_all(study_arguments, TINY).pairs == study.pairs
 
 
 def test_claims_hold_for_the_table_of_the_paper():
