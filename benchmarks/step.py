@@ -16,7 +16,6 @@ import torch
 from torch import Tensor, nn
 
 from benchmarks.timing import interleaved, print_figures
-from psilonnet.functional import project_ball
 from psilonnet.nn import (
     VARIANTS,
     Network,
@@ -27,6 +26,7 @@ from psilonnet.nn import (
     path_norm_penalty,
     shared_weights,
 )
+from psilonnet.training import project_directions_
 
 Step = Callable[[], None]
 PAPER = {"L1-IB": 1.25, "L2-IB": 1.25, "L1-OB": 1.35, "L2-OB": 1.35, "S": 1.10, "Pj": 1.00}
@@ -52,9 +52,7 @@ def make_step(
                 objective().backward()
         optimizer.step()
         if variant is not None and VARIANTS[variant].training == "projected":
-            with torch.no_grad():
-                for layer in net.layers:
-                    layer.direction.copy_(project_ball(layer.direction))
+            project_directions_(net)
 
     return step
 
