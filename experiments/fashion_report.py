@@ -130,8 +130,8 @@ def _beside(line: Line, paper: dict[str, float]) -> Line:
 def markdown(study: Study) -> str:
     """Return the report as Markdown; sections without results are left out."""
     lines, paper = table_lines(study), paper_lines()
-    text = [TITLE, markdown_table([_beside(line, paper[line["model"]]) for line in lines])]
-    text += [f"\n{sentence}\n" for sentence in missing(study)]
+    text = [TITLE, *(f"**{sentence}**\n" for sentence in missing(study))]
+    text += [markdown_table([_beside(line, paper[line["model"]]) for line in lines])]
     if len(lines) == len(paper) and study.times():
         losses = {line["model"]: line["test_cross_entropy"] for line in lines}
         text += ["\n## Do the paper's claims hold here?\n"]
