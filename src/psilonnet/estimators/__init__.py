@@ -3,5 +3,6 @@
 from psilonnet.estimators.classifier import PSiLONClassifier
 from psilonnet.estimators.loading import load_model
 from psilonnet.estimators.regressor import PSiLONRegressor
+from psilonnet.estimators.splits import HeldOutWarning
 
-__all__ = ["PSiLONClassifier", "PSiLONRegressor", "load_model"]
+__all__ = ["HeldOutWarning", "PSiLONClassifier", "PSiLONRegressor", "load_model"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -19,9 +20,21 @@ from psilonnet.estimators.jobs import finish
 from psilonnet.estimators.parameters import auto_steps, check_parameters, show_progress
 from psilonnet.estimators.promises import Promises
 from psilonnet.estimators.pruning import CUTS, choose_cut
-from psilonnet.estimators.reading import as_table, check_names, check_weights, codes_of
+from psilonnet.estimators.reading import (
+    as_table,
+    check_groups,
+    check_names,
+    check_weights,
+    codes_of,
+)
 from psilonnet.estimators.shipping import Shipping
-from psilonnet.estimators.splits import make_splits
+from psilonnet.estimators.splits import (
+    GivenRows,
+    HeldOutWarning,
+    NothingHeldOutError,
+    hold_out,
+    merge_within_sides,
+)
 from psilonnet.tables import canonical_rows, fit_encoder, read_columns
 from psilonnet.training import STRENGTHS, Plan
 
@@ -94,7 +107,8 @@ class BasePSiLON(Promises, Shipping, BaseEstimator):  # type: ignore[misc]
             Numbers, booleans, words, categories and dates; cells may be missing.
         y : array-like of shape (rows,), or (rows, targets) for a regressor
         sample_weight : array-like of shape (rows,), optional
-            A weight of k is the same as k equal rows.
+            In training a weight of k is the same as k equal rows. When rows are dealt to be
+            held out, a given row is never parted, whatever its weight.
         groups : array-like of shape (rows,), optional
             Rows of one group are held out together when the strength is chosen.
         validation_data : tuple (X, y), optional
@@ -123,9 +137,9 @@ class BasePSiLON(Promises, Shipping, BaseEstimator):  # type: ignore[misc]
         weight = check_weights(sample_weight, len(columns[0].values))
         self.n_rows_ = int((weight > 0).sum())
         y = self._fit_target(y, weight)
-        labels = [] if groups is None else [codes_of(np.asarray(groups))]
-        rows = canonical_rows(columns, [*y.T, *labels], weight)
-        # From here on there are only distinct rows in sorted order.
+        groups = None if groups is None else check_groups(groups)
+        rows = canonical_rows(columns, y, weight)
+        # Only distinct rows in sorted order are trained on.
         columns = [column.take(rows.position) for column in columns]
         self.encoder_ = fit_encoder(columns, rows.weight, self.scaling)
         if self.encoder_.width == 0:
@@ -137,8 +151,17 @@ class BasePSiLON(Promises, Shipping, BaseEstimator):  # type: ignore[misc]
         y = y[rows.position]
         self.target_ = self._make_target(y, rows.weight)
         problem = self._problem(columns, y, rows.weight)
-        units = codes_of(labels[0][rows.position]) if labels else None
-        yield from self._train(problem, units, validation_data)
+        labels = y[:, 0].astype(np.int64) if self._stratified else np.zeros(len(y), np.int64)
+        given = GivenRows(
+            position=rows.given,
+            distinct=rows.distinct,
+            weight=weight[rows.given],
+            strata=labels[rows.distinct],
+            groups=None if groups is None else codes_of(groups[rows.given]),
+            copies=rows.copies(),
+            table_rows=len(weight),
+        )
+        yield from self._train(problem, given, validation_data)
 
     def _problem(self, columns: Sequence[Column], y: Array, counts: Array) -> Problem:
         weight = counts * self._row_factors(y)
@@ -151,17 +174,21 @@ class BasePSiLON(Promises, Shipping, BaseEstimator):  # type: ignore[misc]
             outputs=self.target_.outputs,
         )
 
-    def _train(self, problem: Problem, groups: Array | None, validation_data: Any) -> Fitting:
+    def _train(self, problem: Problem, given: GivenRows, validation_data: Any) -> Fitting:
         """Choose the strength, then train on all rows."""
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         designs = [self._design(int(k), seed, len(problem.y)) for k in np.atleast_1d(self.knots)]
         strengths = self._strengths()
-        whole, splits = self._held_out_rows(problem, groups, validation_data, seed)
-        asked = len(strengths) * len(designs) > 1 or whole.given > 0
-        choice = None
-        if splits is not None and (asked or self.prune or self._needs_held_out()):
-            choice = yield from choose(whole, splits, strengths, designs, self.selection)
+        choice, whole = None, problem
         alone = min(strengths, key=lambda s: abs(math.log((s + 1e-12) / FALLBACK_STRENGTH)))
+        asked = len(strengths) * len(designs) > 1 or self.prune or self._needs_held_out()
+        if asked or validation_data is not None:
+            try:
+                whole, splits = self._held_out_rows(problem, given, validation_data, seed)
+            except NothingHeldOutError as reason:
+                self._warn_not_chosen(str(reason), alone, designs[0].knots)
+            else:
+                choice = yield from choose(whole, splits, strengths, designs, self.selection)
         picks = [Pick(designs[0], alone)] if choice is None else choice.picks
         self._note(picks, choice, whole)
         if choice is not None and whole.given and self.n_members == 1 and not self.prune:
@@ -178,15 +205,30 @@ class BasePSiLON(Promises, Shipping, BaseEstimator):  # type: ignore[misc]
         self.n_iter_ = designs[0].plan.steps
 
     def _held_out_rows(
-        self, problem: Problem, groups: Array | None, validation_data: Any, seed: int
-    ) -> tuple[Problem, list[Split] | None]:
-        """Return the rows to choose on and how they are split; None if there are too few."""
-        rows = len(problem.y)
+        self, problem: Problem, given: GivenRows, validation_data: Any, seed: int
+    ) -> tuple[Problem, list[Split]]:
+        """Return the rows to choose on and how they are split."""
         if validation_data is not None:
-            whole = self._append_validation(problem, validation_data)
+            rows, whole = len(problem.y), self._append_validation(problem, validation_data)
             return whole, [(np.arange(rows), np.arange(rows, len(whole.y)))]
-        labels = problem.y[:, 0].numpy() if self._stratified else np.zeros(rows)
-        return problem, make_splits(labels.astype(np.int64), groups, self.validation, seed)
+        # Rows are dealt as they were given: a side gets its share of equal rows.
+        dealt = hold_out(given, self.validation, seed)
+        distinct, counts, splits = merge_within_sides(given, dealt)
+        whole = problem.parted(distinct, counts)
+        splits = [(train, held) for train, held in splits if bool(whole.weight[held].any())]
+        if not splits:
+            raise NothingHeldOutError("all rows that are held out are of classes of weight 0")
+        return whole, splits
+
+    def _warn_not_chosen(self, reason: str, strength: float, knots: int) -> None:
+        untouched = "the temperature is 1, " if self._needs_held_out() else ""
+        warnings.warn(
+            f"No rows could be held out to choose on: {reason}. The strength is {strength:g}, "
+            f"{untouched}knots are {knots}, and there is no held-out score. Give more rows, a "
+            "'reg_strength' of your own, 'validation_data', or splits as 'validation'.",
+            HeldOutWarning,
+            stacklevel=6,
+        )
 
     def _note(self, picks: Sequence[Pick], choice: Choice | None, whole: Problem) -> None:
         """Keep what the held-out rows said."""

@@ -60,6 +60,21 @@ class Problem:
         chosen = torch.as_tensor(index)
         return Rows(self.x[chosen], self.y[chosen], self.weight[chosen])
 
+    def parted(
+        self, index: np.ndarray[Any, Any], counts: np.ndarray[Any, np.dtype[np.float64]]
+    ) -> Problem:
+        """Return rows that may occur several times, each time with a part of its weight."""
+        chosen = torch.as_tensor(index)
+        part = torch.as_tensor(counts)
+        weight = self.weight[chosen] * (part / self.counts[chosen]).float()
+        return replace(
+            self,
+            x=self.x[chosen],
+            y=self.y[chosen],
+            weight=weight / weight.mean(),
+            counts=part,
+        )
+
 
 def knot_edges(problem: Problem, pieces: int) -> Tensor | None:
     """Return quantiles of each column to split it at; columns of two values are not split."""

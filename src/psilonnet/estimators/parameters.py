@@ -68,6 +68,8 @@ def _are_knots(value: Any) -> bool:
 
 
 def _is_validation(value: Any) -> bool:
+    if isinstance(value, (list, tuple)):
+        return len(value) > 0 and all(np.iterable(pair) and len(pair) == 2 for pair in value)
     return (is_whole(value) and value >= 2) or (
         is_real(value) and not is_whole(value) and 0 < value < 1
     )
@@ -96,7 +98,9 @@ RULES: dict[str, Rule] = {
     ),
     "selection": one_of("average", "best", "one_standard_error"),
     "validation": Rule(
-        _is_validation, "a fraction between 0 and 1, or a number of folds of at least 2"
+        _is_validation,
+        "a fraction between 0 and 1, a number of folds of at least 2, or a list of splits, each a "
+        "pair of positions of rows to train on and to hold out",
     ),
     "n_members": whole(1),
     "prune": FLAG,

@@ -12,6 +12,7 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import _check_sample_weight, _num_samples
 
 from psilonnet.tables.canonical import distinct_words
+from psilonnet.tables.columns import missing_cells
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -81,6 +82,21 @@ def check_weights(sample_weight: Any, n: int) -> Array:
             "left to learn from."
         )
     return weight
+
+
+def check_groups(groups: Any) -> Array:
+    """Return one group label per row; none may be missing."""
+    labels = np.asarray(groups.to_numpy() if hasattr(groups, "to_numpy") else groups)
+    if labels.ndim != 1:
+        raise ValueError(
+            f"The 'groups' must be one label per row. Got an array of shape {labels.shape}."
+        )
+    if missing_cells(labels.astype(object)).any():
+        raise ValueError(
+            "The 'groups' must not be missing: some are NaN or None. Give each of these rows a "
+            "group of its own, or one for all of them."
+        )
+    return labels
 
 
 def codes_of(values: Array) -> Array:

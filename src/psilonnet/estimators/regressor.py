@@ -39,8 +39,9 @@ class PSiLONRegressor(RegressorMixin, BasePSiLON):  # type: ignore[misc]
         Average the strengths that go best together on the held-out rows, take the one with the
         least loss there, or the strongest one within a standard error of it: a smaller bound for
         hardly more loss.
-    validation : float or int, default=0.2
-        The fraction of rows held out to choose the strength, or a number of folds.
+    validation : float, int or list of splits, default=0.2
+        The fraction of rows held out to choose the strength, a number of folds, or splits of your
+        own: pairs of positions of rows, to train on and to hold out.
     n_members : int, default=1
         Networks with different starts, for each strength in use, whose predictions are averaged.
     prune : bool, default=False
