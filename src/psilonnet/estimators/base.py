@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,15 +23,14 @@ from psilonnet.estimators.reading import (
     check_groups,
     check_names,
     check_weights,
-    codes_of,
 )
 from psilonnet.estimators.shipping import Shipping
 from psilonnet.estimators.splits import (
     GivenRows,
-    HeldOutWarning,
     NothingHeldOutError,
     hold_out,
     merge_within_sides,
+    warn_not_chosen,
 )
 from psilonnet.tables import canonical_rows, fit_encoder, read_columns
 from psilonnet.training import STRENGTHS, Plan
@@ -152,15 +149,7 @@ class BasePSiLON(Promises, Shipping, BaseEstimator):  # type: ignore[misc]
         self.target_ = self._make_target(y, rows.weight)
         problem = self._problem(columns, y, rows.weight)
         labels = y[:, 0].astype(np.int64) if self._stratified else np.zeros(len(y), np.int64)
-        given = GivenRows(
-            position=rows.given,
-            distinct=rows.distinct,
-            weight=weight[rows.given],
-            strata=labels[rows.distinct],
-            groups=None if groups is None else codes_of(groups[rows.given]),
-            copies=rows.copies(),
-            table_rows=len(weight),
-        )
+        given = GivenRows.of(rows, weight, labels, groups)
         yield from self._train(problem, given, validation_data)
 
     def _problem(self, columns: Sequence[Column], y: Array, counts: Array) -> Problem:
@@ -186,20 +175,28 @@ class BasePSiLON(Promises, Shipping, BaseEstimator):  # type: ignore[misc]
             try:
                 whole, splits = self._held_out_rows(problem, given, validation_data, seed)
             except NothingHeldOutError as reason:
-                self._warn_not_chosen(str(reason), alone, designs[0].knots)
+                kept = "the temperature is 1, " if self._needs_held_out() else ""
+                kept += f"knots are {designs[0].knots}, and there is no held-out score"
+                warn_not_chosen(reason, alone, kept)
             else:
                 choice = yield from choose(whole, splits, strengths, designs, self.selection)
         picks = [Pick(designs[0], alone)] if choice is None else choice.picks
-        self._note(picks, choice, whole)
+        self._note(choice, whole)
         if choice is not None and whole.given and self.n_members == 1 and not self.prune:
             net, history = choice.net, choice.history
         else:
             cut = CUTS[-1] if self.prune else None
             if self.prune and choice is not None:
                 cut = yield from choose_cut(whole, choice)
-            net, history = yield from train_on_all(
+            net, history, picks = yield from train_on_all(
                 problem, picks, n_members=self.n_members, prune=cut
             )
+        self.reg_strength_ = picks[0].strength
+        self.members_ = {
+            "weight": [pick.weight for pick in picks],
+            "reg_strength": [pick.strength for pick in picks],
+            "knots": [float(pick.design.knots) for pick in picks],
+        }
         self.net_ = net.cpu()
         self.history_ = history if choice is None else choice.history
         self.n_iter_ = designs[0].plan.steps
@@ -220,27 +217,11 @@ class BasePSiLON(Promises, Shipping, BaseEstimator):  # type: ignore[misc]
             raise NothingHeldOutError("all rows that are held out are of classes of weight 0")
         return whole, splits
 
-    def _warn_not_chosen(self, reason: str, strength: float, knots: int) -> None:
-        untouched = "the temperature is 1, " if self._needs_held_out() else ""
-        warnings.warn(
-            f"No rows could be held out to choose on: {reason}. The strength is {strength:g}, "
-            f"{untouched}knots are {knots}, and there is no held-out score. Give more rows, a "
-            "'reg_strength' of your own, 'validation_data', or splits as 'validation'.",
-            HeldOutWarning,
-            stacklevel=6,
-        )
-
-    def _note(self, picks: Sequence[Pick], choice: Choice | None, whole: Problem) -> None:
+    def _note(self, choice: Choice | None, whole: Problem) -> None:
         """Keep what the held-out rows said."""
         self.path_ = None if choice is None else choice.path
         self._after_choice(choice, whole.y.numpy(), whole.weight.numpy())
         self.held_out_score_ = None if choice is None else self._held_out_score(choice, whole)
-        self.reg_strength_ = picks[0].strength
-        self.members_ = {
-            "weight": [pick.weight for pick in picks],
-            "reg_strength": [pick.strength for pick in picks],
-            "knots": [float(pick.design.knots) for pick in picks],
-        }
 
     def _held_out_score(self, choice: Choice, problem: Problem) -> float | None:
         held = choice.held_out
@@ -268,15 +249,7 @@ class BasePSiLON(Promises, Shipping, BaseEstimator):  # type: ignore[misc]
                 "Some row of 'validation_data' must be of a class with a weight above 0. None is: "
                 "change 'class_weight', or choose on other rows."
             )
-        held = self._problem(columns, y, np.ones(len(y)))
-        return replace(
-            problem,
-            x=torch.cat([problem.x, held.x]),
-            y=torch.cat([problem.y, held.y]),
-            weight=torch.cat([problem.weight, held.weight]),
-            counts=torch.cat([problem.counts, held.counts]),
-            given=len(y),
-        )
+        return problem.followed_by(self._problem(columns, y, np.ones(len(y))))
 
     def _design(self, knots: int, seed: int, rows: int) -> Design:
         steps = auto_steps(rows) if self.max_steps == "auto" else int(self.max_steps)

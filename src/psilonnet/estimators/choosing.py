@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from psilonnet.estimators.fitting import Pick, averaged, forward, history_of, rows_of_splits
+from psilonnet.estimators.fitting import (
+    Pick,
+    averaged,
+    forward,
+    history_of,
+    rows_of_splits,
+    warn_lost,
+)
 from psilonnet.training import (
     NARROWING,
     Callback,
@@ -157,6 +164,7 @@ def _try_strengths(
     narrowing = [Narrowing(RUNGS[selection])] if design.plan.steps >= SHORT else []
     run = yield design.job(net, problem, train, valid, spread, recorder, *narrowing)
 
+    warn_lost(run, "the choice of the strength")
     losses = run.history.last("valid_loss").reshape(-1, n).mean(dim=1)
     # A strength counts only if none of its folds was lost.
     whole = [

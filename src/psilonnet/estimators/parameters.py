@@ -69,7 +69,7 @@ def _are_knots(value: Any) -> bool:
 
 def _is_validation(value: Any) -> bool:
     if isinstance(value, (list, tuple)):
-        return len(value) > 0 and all(np.iterable(pair) and len(pair) == 2 for pair in value)
+        return len(value) > 0 and all(hasattr(p, "__len__") and len(p) == 2 for p in value)
     return (is_whole(value) and value >= 2) or (
         is_real(value) and not is_whole(value) and 0 < value < 1
     )

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from psilonnet._warnings import warn_user
 from psilonnet.estimators.parameters import is_whole
+from psilonnet.estimators.reading import codes_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-Integers = np.ndarray[Any, np.dtype[np.int64]]
+    from psilonnet.tables import CanonicalRows
+
+Integers = np.ndarray[Any, np.dtype[np.signedinteger[Any]]]
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 Split = tuple[Integers, Integers]  # rows to train on, rows held out
 
@@ -59,6 +62,21 @@ class GivenRows:
     copies: int
     table_rows: int
 
+    @classmethod
+    def of(
+        cls, rows: CanonicalRows, weight: Floats, labels: Integers, groups: Any = None
+    ) -> GivenRows:
+        """Return the rows of a table, for class numbers of its distinct rows."""
+        return cls(
+            position=rows.given,
+            distinct=rows.distinct,
+            weight=weight[rows.given],
+            strata=labels[rows.distinct],
+            groups=None if groups is None else codes_of(groups[rows.given]),
+            copies=rows.copies(),
+            table_rows=len(weight),
+        )
+
 
 def hold_out(given: GivenRows, validation: Any, seed: int) -> list[Split]:
     """Return the splits that a parameter asks for, as positions among the given rows.
@@ -75,22 +93,30 @@ def hold_out(given: GivenRows, validation: Any, seed: int) -> list[Split]:
         return _check_splits(given, validation)
     splits = make_splits(given.strata, given.groups, validation, seed)
     if is_whole(validation) and len(splits) < validation:
-        _warn(
+        warn_user(
             f"The 'validation' parameter asks for {validation} folds. Only {len(splits)} can be "
-            "held out without parting a group or losing a class, and so many are used."
+            "held out without parting a group or losing a class, and so many are used.",
+            HeldOutWarning,
         )
     if given.groups is None and given.copies >= COPIES * len(given.strata):
-        _warn(
+        warn_user(
             f"{given.copies} of {len(given.strata)} rows are exact copies of other rows, columns "
             "and target alike. Some of the rows that are held out have copies among the rows to "
             "train on, so the choice of the strength and held_out_score_ are too optimistic. Give "
-            "'groups' with one label for all copies of a row, or one row with its sample_weight."
+            "'groups' with one label for all copies of a row, or one row with its sample_weight.",
+            HeldOutWarning,
         )
     return splits
 
 
-def _warn(message: str) -> None:
-    warnings.warn(message, HeldOutWarning, stacklevel=8)  # the line that calls fit
+def warn_not_chosen(reason: NothingHeldOutError, strength: float, consequences: str) -> None:
+    """Say that nothing was chosen, why, and what is used instead."""
+    warn_user(
+        f"No rows could be held out to choose on: {reason}. The strength is {strength:g}, "
+        f"{consequences}. Give more rows, a 'reg_strength' of your own, 'validation_data', or "
+        "splits as 'validation'.",
+        HeldOutWarning,
+    )
 
 
 def make_splits(
@@ -132,10 +158,9 @@ def make_splits(
     part = _without_last_of_a_class(part, strata, units)[units]
     splits = [(np.flatnonzero(part != k), np.flatnonzero(part == k)) for k in set(part) - {-1}]
     if not splits:
-        raise NothingHeldOutError(
-            f"without any of the {len(rarest)} groups a class, or everything, would be missing "
-            "from the rows to train on"
-        )
+        each = f"each of the {len(rarest)} {'rows' if groups is None else 'groups'} is the only one"
+        alone = len(rarest) == 1
+        raise NothingHeldOutError("all rows are of one group" if alone else f"{each} of some class")
     return splits
 
 
@@ -158,7 +183,8 @@ def _draw(strata: Integers, size: Integers, share: float, rng: np.random.Generat
             if size[unit] <= 2 * room:  # at least half of it fits
                 drawn[unit] = True
                 room -= size[unit]
-    drawn[np.argmin(size)] |= not drawn.any()
+    if not drawn.any():  # the smallest of the most frequent kind
+        drawn[np.lexsort((size, -np.bincount(strata)[strata]))[0]] = True
     return drawn
 
 
@@ -219,4 +245,4 @@ def merge_within_sides(
     merged, place = np.unique(sides, axis=0, return_inverse=True)
     summed = np.bincount(place.reshape(-1), weights=given.weight)
     parts = [(np.flatnonzero(side == 1), np.flatnonzero(side == 2)) for side in merged.T[1:]]
-    return merged[:, 0], summed, parts
+    return merged[:, 0], summed.astype(float), parts

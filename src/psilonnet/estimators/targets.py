@@ -12,6 +12,8 @@ from psilonnet.tables import weighted_mean_and_deviation, weighted_quantile
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 
+PSEUDO_ROWS = 10.0  # that pull the temperature towards 1; see experiments/temperature.py
+
 
 @dataclass(frozen=True)
 class ClassTarget:
@@ -96,30 +98,40 @@ def _center_and_scale(y: Floats, weight: Floats) -> tuple[float, float]:
     return float(median), scale if scale > 0 else 1.0
 
 
-def fit_temperature(logits: Floats, y: np.ndarray[Any, Any], weight: Floats) -> float:
-    """Return the temperature T with the least cross-entropy of ``logits / T``.
+def fit_temperature(
+    logits: Floats, y: np.ndarray[Any, Any], weight: Floats, pseudo_rows: float = PSEUDO_ROWS
+) -> float:
+    """Return the temperature T with the least cross-entropy of ``logits / T``, shrunk towards 1.
 
-    The loss is convex in 1/T, so its derivative has one root; it is found by bisection on log T
-    between 1/20 and 20.
+    A few held-out rows that are all right would ask for T = 0. So there are further rows, whose
+    classes come as often as the probabilities at T = 1 say: the more rows are held out, the less
+    these matter. The loss is convex in 1/T, so its derivative has one root; it is found by
+    bisection on log T between 1/20 and 20.
 
     Parameters
     ----------
     logits : ndarray of shape (rows, 1) for two classes, or (rows, classes)
     y : ndarray of class numbers of shape (rows,)
     weight : ndarray of shape (rows,)
+        Counts relative to its mean.
+    pseudo_rows : float
+        The number of further rows.
     """
     if logits.shape[1] == 1:
         logits = np.concatenate([np.zeros_like(logits), logits], axis=1)
     true = logits[np.arange(len(y)), y.astype(int)]
+    rows = weight / weight.mean()
+    extra = pseudo_rows * rows / len(rows)
 
-    def derivative(inverse: float) -> float:
+    def expected(inverse: float) -> Floats:
         z = logits * inverse
         p = np.exp(z - z.max(axis=1, keepdims=True))
-        p /= p.sum(axis=1, keepdims=True)
-        return float(weight @ ((p * logits).sum(axis=1) - true))
+        return np.asarray((p * logits).sum(axis=1) / p.sum(axis=1))
 
+    wanted = float(rows @ true + extra @ expected(1.0))
     low, high = np.log(1 / 20), np.log(20)
     for _ in range(60):
         middle = (low + high) / 2
-        low, high = (middle, high) if derivative(float(np.exp(middle))) < 0 else (low, middle)
+        below = (rows + extra) @ expected(float(np.exp(middle))) < wanted
+        low, high = (middle, high) if below else (low, middle)
     return float(np.exp(-(low + high) / 2))

@@ -55,7 +55,7 @@ class RegularizationPathDisplay:
         if estimator.path_ is None:
             raise ValueError(
                 "A regularisation path needs strengths that were compared on held-out rows. This "
-                "estimator has compared none: fit it with reg_strength='auto' on at least 20 rows."
+                "estimator has compared none: fit it with reg_strength='auto' on at least 40 rows."
             )
         return cls(path=estimator.path_, members=estimator.members_).plot(axes=axes)
 
