@@ -1,8 +1,8 @@
 """How far to shrink the temperature: 40 small tables, real and made up, judged by unseen rows.
 
-Each table is fitted once; the held-out logits of that fit then give a temperature for every number
-of pseudo rows, and the test rows judge it. None is the fit as it was before (the least held-out
-loss, nothing else); "off" is no calibration.
+Each table is fitted once; the held-out logits of that fit then give the temperature nearest to 1
+that is not refuted by some number of standard errors, and the test rows judge it. 0 is the least
+held-out loss; "off" is no calibration.
 
     python -m experiments.temperature --data DIR
 """
@@ -21,7 +21,7 @@ from sklearn.metrics import log_loss
 from experiments.cells import experiment_arguments, run_study, write_csv
 from experiments.data import load_table
 from psilonnet import PSiLONClassifier
-from psilonnet.estimators.targets import PSEUDO_ROWS, fit_temperature
+from psilonnet.estimators.targets import ERRORS, fit_temperature
 
 if TYPE_CHECKING:
     from experiments.cells import Cell
@@ -34,8 +34,8 @@ REAL = (
 BUNDLED = ("iris", "wine", "breast_cancer", "digits")  # with scikit-learn
 MADE_UP = ("separable", "noisy", "noise", "three_classes", "imbalanced")
 ROWS = 100
-SETTINGS: dict[str, Any] = {"width": 64, "knots": 0, "max_steps": 400, "learning_rate": 4e-3}
-PSEUDO = (0.0, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0)
+SETTINGS: dict[str, Any] = {"width": 32, "knots": 0, "max_steps": 300, "learning_rate": 5e-3}
+TRIED = (0.0, 0.5, 1.0, 2.0, 3.0)  # standard errors
 
 
 class Recorded(PSiLONClassifier):
@@ -91,10 +91,10 @@ def compute(cell: Cell, *, data: str) -> Cell:
         model.fit(x, y)
         logits = model.decision_function(unseen) * model.temperature_
     found: Cell = {"off": {"temperature": 1.0, "loss": _loss(logits, truth, 1.0, model)}}
-    for rows in PSEUDO:
-        temperature = fit_temperature(*model.recorded_, pseudo_rows=rows)
+    for errors in TRIED:
+        temperature = fit_temperature(*model.recorded_, errors=errors)
         loss = _loss(logits, truth, temperature, model)
-        found[f"{rows:g}"] = {"temperature": temperature, "loss": loss}
+        found[f"{errors:g}"] = {"temperature": temperature, "loss": loss}
     return found
 
 
@@ -114,16 +114,14 @@ def main() -> None:
     results = run_study("temperature", compute, cells, arguments)
     if arguments.only:
         return
-    ways = ["off", *(f"{rows:g}" for rows in PSEUDO)]
-    lines = [{**cell, "pseudo_rows": way, **results[cell][way]} for cell in cells for way in ways]
+    ways = ["off", *(f"{errors:g}" for errors in TRIED)]
+    lines = [{**cell, "errors": way, **results[cell][way]} for cell in cells for way in ways]
     write_csv(lines, arguments.results / "temperature.csv")
-    means = {w: math.fsum(line["loss"] for line in lines if line["pseudo_rows"] == w) for w in ways}
-    lowest = {
-        w: min(line["temperature"] for line in lines if line["pseudo_rows"] == w) for w in ways
-    }
+    means = {w: math.fsum(line["loss"] for line in lines if line["errors"] == w) for w in ways}
+    lowest = {w: min(line["temperature"] for line in lines if line["errors"] == w) for w in ways}
     figures = {
         "tables": len(cells),
-        "default": f"{PSEUDO_ROWS:g}",
+        "default": f"{ERRORS:g}",
         "mean_test_loss": {w: round(total / len(cells), 5) for w, total in means.items()},
         "lowest_temperature": {w: round(t, 3) for w, t in lowest.items()},
     }

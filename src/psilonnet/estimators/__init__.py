@@ -6,4 +6,10 @@ from psilonnet.estimators.loading import load_model
 from psilonnet.estimators.regressor import PSiLONRegressor
 from psilonnet.estimators.splits import HeldOutWarning
 
-__all__ = ["HeldOutWarning", "LostNetworksWarning", "PSiLONClassifier", "PSiLONRegressor", "load_model"]
+__all__ = [
+    "HeldOutWarning",
+    "LostNetworksWarning",
+    "PSiLONClassifier",
+    "PSiLONRegressor",
+    "load_model",
+]
