@@ -68,7 +68,7 @@ def save_checkpoint(run: Run, path: str | os.PathLike[str]) -> None:
             if parameter in run.optimizer.state:
                 tensors[f"adam.{moment}.{name}"] = run.optimizer.state[parameter][moment]
     history = run.history
-    tensors |= {f"history.{name}": getattr(history, name) for name in COLUMNS}
+    tensors |= {f"history.{name}": history.column(name) for name in COLUMNS}
     tensors["running_loss"] = torch.tensor(run.running_loss, dtype=torch.float64)
     tensors["first_loss"] = torch.tensor(run.first_loss, dtype=torch.float64)
     facts = {
