@@ -207,9 +207,8 @@ def _path(
     run: Run, recorder: Recorder, strengths: Sequence[float], n: int
 ) -> dict[str, list[float]]:
     """Return, for each strength, what was seen of it last."""
-    valid, bound = (
-        run.history.last(c).reshape(-1, n).mean(dim=1) for c in ("valid_loss", "penalty")
-    )
+    ends = (run.history.last("valid_loss"), run.history.last("penalty"))
+    valid, bound = (end.reshape(-1, n).mean(dim=1) for end in ends)
     lines = [recorder.last.get(m, (0, np.nan, np.nan)) for m in range(n * len(strengths))]
     seen = np.array(lines).reshape(-1, n, 3).mean(axis=1)
     order = np.argsort(strengths)

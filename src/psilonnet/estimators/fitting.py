@@ -254,12 +254,13 @@ def forward(net: Network, x: Tensor) -> np.ndarray[Any, np.dtype[np.float64]]:
 
 def history_of(run: Run, members: Sequence[int]) -> dict[str, list[float]]:
     """Return the evaluations of a run, averaged over some members."""
-    history = run.history
-    columns = {
-        name: getattr(history, name)[:, list(members)].mean(dim=1).tolist()
-        for name in ("train_loss", "valid_loss", "penalty")
+    history, own = run.history, list(members)
+    return {
+        "step": [float(s) for s in history.step],
+        "train_loss": history.train_loss[:, own].mean(dim=1).tolist(),
+        "valid_loss": history.valid_loss[:, own].mean(dim=1).tolist(),
+        "penalty": history.penalty[:, own].mean(dim=1).tolist(),
     }
-    return {"step": [float(s) for s in history.step], **columns}
 
 
 def rows_of_splits(problem: Problem, parts: Sequence[np.ndarray[Any, Any]], repeats: int) -> Rows:
