@@ -25,7 +25,8 @@ def path_norm_penalty(net: nn.Module, *, bound: Bound = "improved") -> Tensor:
 
     It bounds ``||f(a) - f(b)||_1 / ||a - b||_inf``. Where rows are L1-normalised and lengths
     shared, the improved bound is a product of the K lengths and costs next to nothing; otherwise
-    it is a product of matrices. Dropout counts as it is after training.
+    it is a product of matrices. Dropout counts as it is after training, and the rows of layers with
+    ``normalization="ball"`` as what their training rule keeps them: inside the unit ball.
 
     Parameters
     ----------
