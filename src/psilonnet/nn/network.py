@@ -31,7 +31,9 @@ class Network(nn.Sequential):
     compiled = False
 
     def forward(self, x: Tensor) -> Tensor:
-        """Map rows of shape (rows, in) to (*members, rows, out)."""
+        """Map (rows, in) to (*members, rows, out), a single row to (*members, out)."""
+        if x.dim() == 1:  # what the first layer makes of it would be taken for rows by the next
+            return self.forward(x.unsqueeze(0)).squeeze(-2)
         together = self.compiled and not torch.compiler.is_compiling()
         with shared_weights(self) if together else nullcontext():
             for layer in self.layers:
