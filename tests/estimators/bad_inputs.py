@@ -172,8 +172,23 @@ BAD_INPUTS = {
     "batch_size": (parameter(batch_size="all"), ValueError, r"'batch_size'.*Got 'all'"),
     "learning_rate": (parameter(learning_rate=0), ValueError, r"'learning_rate'.*above 0. Got 0"),
     "learning_rate NaN": (parameter(learning_rate=np.nan), ValueError, r"'learning_rate'.*nan"),
-    "device without memory": (parameter(device="meta"), ValueError, r"'device'.*Got 'meta'"),
-    "device that is not there": (parameter(device="xpu:7"), ValueError, r"'device'.*Got 'xpu:7'"),
+    "device without memory": (
+        parameter(device="meta"), ValueError, r"'device'.*Got 'meta'.*no memory.*device='cpu'",
+    ),
+    "CUDA device that is not there": (
+        parameter(device="cuda:99"), ValueError,
+        r"Got 'cuda:99' instead: (this build of PyTorch|PyTorch) .*There is 'cpu'.*device='cpu'",
+    ),
+    "Apple device that is not there": (
+        parameter(device="mps:99"), ValueError, r"Got 'mps:99' instead: .*PyTorch.*device='cpu'",
+    ),
+    "Intel device that is not there": (
+        parameter(device="xpu:99"), ValueError, r"Got 'xpu:99' instead: .*no .*xpu.*device='cpu'",
+    ),
+    "device of a plug-in": (
+        parameter(device="privateuseone"), ValueError, r"knows no such device here.*device='cpu'",
+    ),
+    "device that is no word": (parameter(device=0), ValueError, r"Got 0 instead: give its name"),
     "width beyond all memory": (
         parameter(width=10**6, depth=3, reg_strength=1e-3), MemoryError, r"needs.*smaller width",
     ),
@@ -184,7 +199,9 @@ BAD_INPUTS = {
         fit(X, np.array(["2020-01-01", "2021-01-01"] * 15, dtype="datetime64[D]")), ValueError,
         r"Labels must be words, numbers or booleans. Got|Unknown label type",
     ),
-    "device": (parameter(device="gpu7"), ValueError, r"'device'.*Got 'gpu7'"),
+    "device": (
+        parameter(device="gpu7"), ValueError, r"Got 'gpu7' .* knows no such device.*device='cpu'",
+    ),
     "selection": (parameter(selection="worst"), ValueError, r"'one_standard_error'. Got 'worst'"),
     "verbose": (parameter(verbose="loud"), ValueError, r"'verbose'.*'auto'. Got 'loud'"),
     "random_state": (parameter(random_state="seed"), ValueError, r"'seed' cannot be used to seed"),
