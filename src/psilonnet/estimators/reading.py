@@ -56,9 +56,7 @@ def _check_frame(X: Any) -> None:
 
 def _as_array(X: Any, owner: str) -> Array:
     """Return a two-dimensional array; cells of lists keep their own types."""
-    if isinstance(X, np.ma.MaskedArray):
-        mask, X = np.ma.getmaskarray(X), X.data.astype(object)
-        X[mask] = None
+    X = unmasked(X)
     if isinstance(X, (list, tuple)):
         lengths = {len(row) for row in X if isinstance(row, (list, tuple))}
         if len(lengths) > 1:
@@ -69,6 +67,15 @@ def _as_array(X: Any, owner: str) -> Array:
         X = np.array(X, dtype=object)
     array: Array = check_array(X, dtype=None, ensure_all_finite=False, estimator=owner)
     return array
+
+
+def unmasked(values: Any) -> Any:
+    """Return a masked array as one of objects, where None stands for what is masked."""
+    if not isinstance(values, np.ma.MaskedArray):
+        return values
+    cells = values.data.astype(object)
+    cells[np.ma.getmaskarray(values)] = None
+    return cells
 
 
 def check_weights(sample_weight: Any, n: int) -> Array:
