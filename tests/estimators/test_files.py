@@ -1,11 +1,13 @@
 """Model files: the same predictions, small, and never trusted."""
 
 import os
+import pickle
 import random
 import re
 import struct
 import tracemalloc
 import warnings
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -18,6 +20,7 @@ import psilonnet
 from psilonnet import ModelFileError, PSiLONClassifier, PSiLONRegressor
 from psilonnet.deploy import write_model_file
 from psilonnet.deploy.model_file import read_model_file
+from psilonnet.deploy.predictor import Predictor
 
 SMALL = {
     "width": 8,
@@ -111,6 +114,60 @@ def test_models_are_loaded_and_used_in_inference_mode(tmp_path):
     with torch.inference_mode():
         loaded = psilonnet.load(tmp_path / "model")
         np.testing.assert_array_equal(loaded.predict(frame), model.predict(frame))
+
+
+@contextmanager
+def default_dtype(dtype):
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(dtype)
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(before)
+
+
+def promises(model, frame):
+    """Return what a model says of rows, as one array per question."""
+    if isinstance(model, PSiLONClassifier):
+        return [
+            model.predict_proba(frame),
+            model.certify(frame),
+            model.certify(frame, method="local"),
+        ]
+    return [model.predict(frame), *model.interval(frame, 0.1)]
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_models_do_not_depend_on_the_default_dtype(name, tmp_path):
+    said = []
+    for dtype in (torch.float32, torch.float64):
+        with default_dtype(dtype):
+            model, frame = fitted(name)
+            model.save(tmp_path / str(dtype))
+            said.append(promises(model, frame))
+            said.append(promises(pickle.loads(pickle.dumps(model)), frame))
+    narrow, wide = (read_model_file(tmp_path / f"torch.float{bits}") for bits in (32, 64))
+    assert narrow[0] == wide[0]
+    assert all(t.dtype == torch.float32 and t.equal(wide[1][name]) for name, t in narrow[1].items())
+    with default_dtype(torch.float64):
+        said.append(promises(psilonnet.load(tmp_path / "torch.float32"), frame))
+    said.append(promises(psilonnet.load(tmp_path / "torch.float64"), frame))
+    for answers in said[1:]:
+        for answer, first in zip(answers, said[0], strict=True):
+            np.testing.assert_array_equal(answer, first)
+
+
+def test_exports_do_not_depend_on_the_default_dtype(tmp_path):
+    model, frame = fitted("knots")
+    expected = model.predict_proba(frame)
+    for dtype in (torch.float32, torch.float64):
+        with default_dtype(dtype):
+            model.export_numpy(tmp_path / str(dtype))
+            model.export_onnx(tmp_path / f"{dtype}.onnx")
+        predictor = Predictor(tmp_path / str(dtype))
+        np.testing.assert_allclose(predictor.predict_proba(frame), expected, rtol=1e-9)
+    onnx = [(tmp_path / f"{dtype}.onnx").read_bytes() for dtype in (torch.float32, torch.float64)]
+    assert onnx[0] == onnx[1]
 
 
 def test_unnamed_columns_stay_unnamed(tmp_path):

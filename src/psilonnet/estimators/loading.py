@@ -14,7 +14,6 @@ from psilonnet.estimators.classifier import PSiLONClassifier
 from psilonnet.estimators.parameters import check_parameters
 from psilonnet.estimators.regressor import PSiLONRegressor
 from psilonnet.estimators.targets import ClassTarget, NumberTarget
-from psilonnet.nn import KnotLinear
 from psilonnet.tables import TableEncoder
 
 if TYPE_CHECKING:
@@ -122,13 +121,9 @@ def _net_from_tensors(tensors: dict[str, Tensor], model: BasePSiLON) -> Network:
 def _shell(
     model: BasePSiLON, n_in: int, width: int, depth: int, members: int, pieces: int
 ) -> Network:
-    sizes = (n_in, model.target_.outputs)
-    shape: dict[str, Any] = {"width": width, "depth": depth, "members": (members,)}
-    net = make_network(model.architecture, *sizes, **shape)
-    if pieces > 1:
-        edges = torch.zeros(members, pieces - 1, n_in, device="cpu")
-        net[0] = KnotLinear(edges, width, members=(members,))
-    return net
+    edges = torch.zeros(members, pieces - 1, n_in, device="cpu") if pieces > 1 else None
+    shape: dict[str, Any] = {"width": width, "depth": depth, "members": (members,), "edges": edges}
+    return make_network(model.architecture, n_in, model.target_.outputs, **shape)
 
 
 def _target_from_dict(data: dict[str, Any], kind: type[BasePSiLON]) -> ClassTarget | NumberTarget:
