@@ -30,6 +30,7 @@ KINDS: dict[str, type[BasePSiLON]] = {
 }
 # Of numbers only; a type from a file could ask for any amount of memory.
 LABEL_TYPES = {"str", "object", "|b1", *(f"{o}{k}{n}" for o in "<|" for k in "iuf" for n in "1248")}
+MOST_LETTERS = 2**22  # of labels in an array, where each has the room of the longest
 
 
 def load_model(path: str | os.PathLike[str]) -> BasePSiLON:
@@ -96,12 +97,13 @@ def _rebuild(manifest: dict[str, Any], tensors: dict[str, Tensor]) -> BasePSiLON
 
 def _net_from_tensors(tensors: dict[str, Tensor], model: BasePSiLON) -> Network:
     """Rebuild the network; its sizes come from the tensors, so none is larger than the file."""
+    for name, tensor in tensors.items():  # one that is empty declares sizes at no cost
+        _check(tensor.numel() > 0, f"{name!r} is empty")
+        _check(bool(tensor.isfinite().all()), f"{name!r} is not finite")
     layers = sum(name.endswith(".direction") for name in tensors)
     _check(layers >= 2, "there are fewer than two layers")
     first = tensors["0.direction"]
     _check(first.dim() == 4 and first.dtype == torch.float32, "the first layer is misshapen")
-    for name, tensor in tensors.items():
-        _check(bool(tensor.isfinite().all()), f"{name!r} is not finite")
     members, width, pieces, n_in = first.shape
     _check(n_in == model.encoder_.width, "the columns and the first layer do not agree")
     with torch.device("meta"):  # shapes only
@@ -135,6 +137,8 @@ def _target_from_dict(data: dict[str, Any], kind: type[BasePSiLON]) -> ClassTarg
     labels, dtype = data["classes"], data["dtype"]
     _check(isinstance(labels, list) and len(set(labels)) == len(labels) >= 2, "labels repeat")
     _check(dtype in LABEL_TYPES, f"labels of type {dtype!r}")
+    letters = len(labels) * max(len(str(label)) for label in labels)
+    _check(dtype != "str" or letters <= MOST_LETTERS, "the labels are too long")
     plain = {"str": str, "object": object}
     classes = np.array(labels, dtype=plain.get(dtype, dtype))
     _check(classes.ndim == 1, "labels are not in a row")
