@@ -11,6 +11,7 @@ import numpy as np
 
 from psilonnet.tables.codes import CategoryCode, NumberCode
 from psilonnet.tables.columns import Column, Kind
+from psilonnet.tables.losses import warn_losses
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -130,22 +131,6 @@ def fit_encoder(columns: Sequence[Column], weight: Floats, scaling: Scaling) -> 
         else NumberCode.fit(column, weight, scaling)
         for column in columns
     ]
-    for column, code in zip(columns, codes, strict=True):
-        _warn_useless(column, code)
+    warn_losses(columns, codes, weight)
     names, kinds = tuple(c.name for c in columns), tuple(c.kind for c in columns)
     return TableEncoder(names, kinds, tuple(codes))
-
-
-def _warn_useless(column: Column, code: NumberCode | CategoryCode) -> None:
-    n = len(column.values)
-    distinct = len(set(column.values)) if isinstance(code, CategoryCode) else 0
-    if n >= 20 and distinct > 0.9 * n:
-        said = (
-            "has another value in almost every row, like an identifier. Nothing can be learned "
-            "from it: drop it, or turn it into numbers if it holds any."
-        )
-    elif column.is_empty:
-        said = "has no value in any row, and is left out: drop it, or check how it was read."
-    else:
-        return
-    warnings.warn(f"Column {column.name!r} {said}", UserWarning, stacklevel=6)
