@@ -71,7 +71,7 @@ def _loss(column: Column, code: Code, weight: Floats) -> tuple[str, str]:
     if not column.is_declared:
         cells = TextCells(column)
         kind = cells.kind()
-        if kind == "time" or (kind == "number" and cells.is_marked()):
+        if kind == "time" or (kind == "number" and cells.is_marked(kind)):
             return "text", f" (such as {cells.example(kind)!r})"
     present = np.array([value is not None for value in column.values], dtype=bool)
     rows = int(present.sum())

@@ -68,12 +68,15 @@ class TextReading:
         Cells that are neither read nor words for a missing one, and count as missing.
     unread_example : str
         One of them.
+    is_whole : bool
+        Whether there are only digits.
     """
 
     values: np.ndarray[Any, Any]
     example: str
     unread: int
     unread_example: str
+    is_whole: bool
 
 
 class TextCells:
@@ -123,16 +126,21 @@ class TextCells:
         if self._looks_like_codes():
             return None
         readable = self._readable("number")
-        digits = np.array([n is not None and n.form.is_digits for n in self._numbers], dtype=bool)
-        signs = readable & ~digits
+        signs = readable & ~self._digits()
         everything = half > 0 and self.counts[~readable].sum() == 0
         if self.counts[signs].sum() > half or (everything and (untyped or signs.any())):
             return "number"
         return None
 
-    def is_marked(self) -> bool:
-        """Whether some cell is a number as people write it: with a unit, groups or a comma."""
-        return any(number is not None and number.form.is_marked for number in self._numbers)
+    def is_marked(self, kind: TextKind) -> bool:
+        """Whether some cell is written for people.
+
+        Numbers are if they have a unit, groups or a comma, dates if the year does not come first.
+        """
+        if kind == "number":
+            return any(number is not None and number.form.is_marked for number in self._numbers)
+        dates = zip(self.words, self._dates, strict=True)
+        return any(d is not None and not word.strip()[:4].isdigit() for word, d in dates)
 
     def example(self, kind: TextKind) -> str:
         """Return a readable cell, one that can be read in one way only if there is one."""
@@ -178,6 +186,7 @@ class TextCells:
             example=self.example(kind),
             unread=int(unread.sum()),
             unread_example=self.words[int(unread.argmax())] if unread.any() else "",
+            is_whole=kind == "number" and bool((self._digits() | (self.counts == 0)).all()),
         )
 
     @cached_property
@@ -198,6 +207,10 @@ class TextCells:
     def _readable(self, kind: TextKind) -> np.ndarray[Any, np.dtype[np.bool_]]:
         found = self._numbers if kind == "number" else self._dates
         return np.array([cell is not None for cell in found], dtype=bool)
+
+    def _digits(self) -> np.ndarray[Any, np.dtype[np.bool_]]:
+        """Tell which words are nothing but digits."""
+        return np.array([n is not None and n.form.is_digits for n in self._numbers], dtype=bool)
 
     def _settled(self, kind: TextKind, style: TextStyle, alone: bool) -> Floats:
         """Return one reading of each word."""
