@@ -140,6 +140,7 @@ def test_amounts_with_two_readings_ask_for_the_option(tmp_path):
     assert read(path, decimal=".")["a"][0] == 1100
     assert read(path, decimal=",")["a"][0] == 1.1
     assert read(path, words=["a"])["a"][0] == "1,100"
+    assert run("fit", path, *FIT, "--out", tmp_path / "m", "--words", "a")[1] == ""
     model = tmp_path / "m.psilon"
     run("fit", path, *FIT, "--out", model, "--decimal", ",")
     assert load(model).encoder_.codes[0].high == 9.9

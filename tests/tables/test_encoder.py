@@ -11,6 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from psilonnet.tables import (
+    LossWarning,
     OutOfRangeWarning,
     TableEncoder,
     canonical_rows,
@@ -191,3 +192,17 @@ def test_one_number_far_out_does_not_make_a_column_constant():
     values[3] = -3.4028235e38
     encoder, _ = fitted(pd.DataFrame({"a": values}), "robust")
     assert encoder.codes[0].scale == pytest.approx(1, abs=0.3)
+
+
+def test_values_that_fit_has_not_seen_are_told_if_they_are_most():
+    encoder, columns = fitted(pd.DataFrame({"a": ["yes", "no", None] * 9, "b": ["x"] * 27}))
+    encoder.warn_far_outside(columns)
+    encoder.warn_far_outside(read_columns(pd.DataFrame({"a": ["yes", "Yes"], "b": ["y", "z"]})))
+    with pytest.warns(LossWarning, match=r"not among the levels of fit, .*: 'a' \(such as 'No'\)"):
+        encoder.warn_far_outside(read_columns(pd.DataFrame({"a": ["No", "Yes"], "b": ["x", "x"]})))
+
+
+def test_columns_that_are_not_named_are_counted():
+    encoder, _ = fitted(pd.DataFrame({f"c{k}": [0.0, 1.0] for k in range(7)}))
+    with pytest.warns(OutOfRangeWarning, match=r"'c4' \(1 rows\), and 2 more\."):
+        encoder.warn_far_outside(read_columns(pd.DataFrame({f"c{k}": [9.0] for k in range(7)})))

@@ -90,7 +90,9 @@ def read_training(
                     f"{name}."
                 ) from None
     lines.show()
-    return table
+    # What the user calls words is not asked about again.
+    declared = [name for name in words if name in table.columns and name not in (target, *keys)]
+    return table.with_columns(pl.col(declared).cast(pl.Categorical))
 
 
 def read_for(

@@ -15,6 +15,8 @@ from psilonnet.scale.cells import CellsFailedError, run_cells
 from psilonnet.scale.group_task import GroupTask, index_lines
 from psilonnet.scale.keys import Groups, as_arrow, groups_of, key_column
 from psilonnet.scale.model_folder import ModelFolder
+from psilonnet.scale.text_columns import is_text
+from psilonnet.tables import read_columns, warn_text
 
 if TYPE_CHECKING:
     import os
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
 GROUPS_PER_TASK = 32
 ROWS_PER_TASK = 20_000
 RETRIES = 10  # of a task whose worker was lost
+SAMPLE = 100_000  # rows that tell what columns of text hold
 
 
 def fit_many(
@@ -100,11 +103,18 @@ def fit_many(
             UserWarning,
             stacklevel=2,
         )
+    _warn_text(rows.drop_columns([by, target]))  # warnings of single groups are not shown
     task = GroupTask(folder, estimator, by, target)
     cells = list(_write_tasks(rows, groups, folder))
     _run(task, cells, cluster, progress)
     folder.clear_work()
     return folder.merge()
+
+
+def _warn_text(rows: Any) -> None:
+    texts = [f.name for f in rows.schema if is_text(f.type) and "dictionary" not in str(f.type)]
+    if texts:
+        warn_text(read_columns(rows.select(texts).slice(0, SAMPLE)), stacklevel=4)
 
 
 def _settings(rows: Any, by: str, target: str, estimator: BasePSiLON) -> dict[str, Any]:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, get_args
 import numpy as np
 
 from psilonnet.tables.codes import CategoryCode, NumberCode
-from psilonnet.tables.columns import Column, Kind
-from psilonnet.tables.losses import warn_losses
+from psilonnet.tables.columns import Column, Kind, LossWarning
+from psilonnet.tables.losses import listed, warn_losses
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -68,17 +68,27 @@ class TableEncoder:
         return encoded
 
     def warn_far_outside(self, columns: Sequence[Column]) -> None:
-        """Warn once if rows lie far outside the training range, and name the columns."""
-        far = {}
+        """Warn once if rows lie far outside what was seen in training, and name the columns."""
+        far, unknown = [], []
         for name, code, column in zip(self.names, self.codes, self._matched(columns), strict=True):
-            if isinstance(code, NumberCode) and (count := code.far_outside(column.values)):
-                far[name] = count
+            if isinstance(code, CategoryCode):
+                count, example = code.unseen(column.values)
+                if 2 * count > sum(value is not None for value in column.values):
+                    unknown.append(f"{name!r} (such as {example!r})")
+            elif count := code.far_outside(column.values):
+                far.append(f"{name!r} ({count} rows)")
         if far:
-            said = ", ".join(f"{name!r} ({count} rows)" for name, count in list(far.items())[:5])
             warnings.warn(
                 "Some rows lie farther outside the range of the training rows than that range is "
-                f"wide, and predictions for them are guesses. Columns: {said}.",
+                f"wide, and predictions for them are guesses. Columns: {listed(far)}.",
                 OutOfRangeWarning,
+                stacklevel=4,
+            )
+        if unknown:
+            warnings.warn(
+                "Most values of these columns were not among the levels of fit, and count as none "
+                f"of them: {listed(unknown)}. Check how they are written.",
+                LossWarning,
                 stacklevel=4,
             )
 

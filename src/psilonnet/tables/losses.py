@@ -55,9 +55,20 @@ def warn_losses(columns: Sequence[Column], codes: Sequence[Code], weight: Floats
         if reason:
             found.setdefault(reason, []).append(f"{column.name!r}{said}")
     for reason, names in found.items():
-        more = [f"and {len(names) - NAMED} more"] if len(names) > NAMED else []
-        listed = ", ".join([*names[:NAMED], *more])
-        warnings.warn(SENTENCES[reason].format(listed), LossWarning, stacklevel=6)
+        warnings.warn(SENTENCES[reason].format(listed(names)), LossWarning, stacklevel=6)
+
+
+def warn_text(columns: Sequence[Column], *, stacklevel: int) -> None:
+    """Warn of columns of text that would be numbers or dates."""
+    texts = [(column.name, _as_text(column)) for column in columns if column.kind == "category"]
+    if names := [f"{name!r}{said}" for name, said in texts if said]:
+        warnings.warn(SENTENCES["text"].format(listed(names)), LossWarning, stacklevel=stacklevel)
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return the first names, and how many more there are."""
+    more = [f"and {len(names) - NAMED} more"] if len(names) > NAMED else []
+    return ", ".join([*names[:NAMED], *more])
 
 
 def _loss(column: Column, code: Code, weight: Floats) -> tuple[str, str]:
@@ -68,11 +79,8 @@ def _loss(column: Column, code: Code, weight: Floats) -> tuple[str, str]:
         rounding = 1e-15 * max(abs(code.low), abs(code.high), 1e-265)
         lost = code.scale == 0 and code.high / 2 - code.low / 2 > rounding
         return ("narrow" if lost else ""), ""
-    if not column.is_declared:
-        cells = TextCells(column)
-        kind = cells.kind()
-        if kind == "time" or (kind == "number" and cells.is_marked(kind)):
-            return "text", f" (such as {cells.example(kind)!r})"
+    if said := _as_text(column):
+        return "text", said
     present = np.array([value is not None for value in column.values], dtype=bool)
     rows = int(present.sum())
     if rows >= FEWEST and len(set(column.values[present])) > 0.9 * rows:
@@ -80,3 +88,14 @@ def _loss(column: Column, code: Code, weight: Floats) -> tuple[str, str]:
     kept = np.array([value in code.levels for value in column.values], dtype=bool)
     rare = float(weight[present & ~kept].sum() / weight[present].sum())
     return ("rare", f" ({rare:.0%} of the rows)") if rare > 0.5 else ("", "")
+
+
+def _as_text(column: Column) -> str:
+    """Return an example of text that would be numbers or dates, or ""."""
+    if column.is_declared:
+        return ""
+    cells = TextCells(column)
+    kind = cells.kind()
+    if kind == "time" or (kind == "number" and cells.is_marked(kind)):
+        return f" (such as {cells.example(kind)!r})"
+    return ""

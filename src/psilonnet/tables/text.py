@@ -227,10 +227,11 @@ class TextCells:
                 takes_first = bool(only_first.any())
         if takes_first is None:
             k = int(np.flatnonzero(twofold)[0])
-            raise TextError(self._question(kind, self.words[k], first[k], second[k]))
+            why = "each cell is read by itself" if alone else "the other cells do not decide it"
+            raise TextError(self._question(kind, self.words[k], first[k], second[k], why))
         return values if takes_first else np.where(twofold, second, values)
 
-    def _question(self, kind: TextKind, word: str, first: float, second: float) -> str:
+    def _question(self, kind: TextKind, word: str, first: float, second: float, why: str) -> str:
         if kind == "number":
             either = f"{first:.15g} or {second:.15g}"
             remedy = "which sign is decimal, '.' or ',' (--decimal on the command line)"
@@ -240,7 +241,7 @@ class TextCells:
             remedy = "what comes first, day or month (--day-first or --month-first)"
         return (
             f"Text that can be read in two ways is not guessed. In column {self.name!r} {word!r} "
-            f"is {either}, and the other cells do not decide it: say {remedy}."
+            f"is {either}, and {why}: say {remedy}."
         )
 
     def _check_units(self) -> None:
