@@ -15,7 +15,8 @@ import pytest
 
 from psilonnet import PSiLONRegressor
 from psilonnet.cli import main
-from psilonnet.cli.files import read_table
+from psilonnet.cli.rows import read_training
+from psilonnet.tables import TextStyle
 
 
 def process(*words):
@@ -208,7 +209,7 @@ def test_decimal_commas_are_numbers_where_commas_do_not_separate(tmp_path):
     fit, new = tmp_path / "fit.csv", tmp_path / "new.csv"
     rows = [f"{k},5;{k};{k},1,2;{'AB'[k % 2]},1;-{k},25" for k in range(40)]
     fit.write_text("\n".join(["half;whole;twice;word;price", *rows, ";;;;1,0"]))
-    table = read_table(fit)
+    table = read_training(fit, TextStyle(), target="price")
     words = [name for name, dtype in table.schema.items() if dtype == pl.String]
     assert words == ["twice", "word"]
     assert table["half"].to_list() == [k + 0.5 for k in range(40)] + [None]

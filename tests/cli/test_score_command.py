@@ -73,6 +73,25 @@ def test_bad_file_is_named_and_the_good_are_written(folder):
     assert (folder / "some" / "good-00000.parquet").exists()
 
 
+def test_text_is_read_with_a_line_or_asked_about(folder):
+    x = pq.read_table(folder / "in" / "0.parquet").to_pandas()
+    words = pa.table({"x0": [f"${a:.2f}" for a in x.x0], "x1": [f"{a:.3f}" for a in x.x1]})
+    pq.write_table(words, folder / "text.parquet")
+    done = run(folder / "m.psilon", folder / "text.parquet", "--out", folder / "asked")
+    assert done.returncode == 1
+    assert "In column 'x1'" in done.stderr
+    assert "(--decimal on the command line)" in done.stderr
+    asked = ("--decimal", ".", "--day-first")
+    done = run(folder / "m.psilon", folder / "text.parquet", "--out", folder / "text", *asked)
+    assert done.returncode == 0, done.stderr
+    assert "Read as numbers: 'x0', 'x1'." in done.stderr
+    rounded = pa.table({"x0": x.x0.round(2), "x1": x.x1.round(3)})
+    pq.write_table(rounded, folder / "rounded.parquet")
+    run(folder / "m.psilon", folder / "rounded.parquet", "--out", folder / "rounded")
+    found, wanted = (pq.read_table(folder / name)["prediction"] for name in ("text", "rounded"))
+    np.testing.assert_allclose(found, wanted)
+
+
 def test_help_loads_nothing_heavy():
     code = (
         "import sys; sys.argv = ['psilonnet', 'score', '--help']\n"

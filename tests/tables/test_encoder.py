@@ -11,6 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from psilonnet.tables import (
+    LossWarning,
     OutOfRangeWarning,
     TableEncoder,
     canonical_rows,
@@ -58,16 +59,17 @@ def test_many_levels_are_capped_and_identifiers_warned_about():
     levels = [f"level {k % 70}" for k in range(7000)]
     encoder, _ = fitted(pd.DataFrame({"a": levels}))
     assert encoder.width == 51
-    with pytest.warns(UserWarning, match=r"'id' has another value in almost every row"):
+    with pytest.warns(UserWarning, match=r"almost every row, like an identifier: 'id'\."):
         fitted(pd.DataFrame({"id": [f"customer {k}" for k in range(100)]}))
 
 
 def test_empty_column_is_left_out_with_a_warning():
-    with pytest.warns(UserWarning, match=r"'a' has no value in any row"):
+    with pytest.warns(UserWarning, match=r"without a value in any row are left out: 'a'\."):
         encoder, _ = fitted(pd.DataFrame({"a": [np.nan] * 3, "b": [1.0, 2.0, 3.0]}))
     assert encoder.labels == ["b"]
 
 
+@pytest.mark.filterwarnings("ignore::psilonnet.tables.LossWarning")  # of hardly any difference
 @pytest.mark.parametrize("scaling", ["robust", "log_tails"])
 @given(values=st.lists(st.floats(-1e12, 1e12), min_size=3, max_size=30))
 @example(values=[0.0, 0.0, 1.1125369292536007e-308])
@@ -190,3 +192,17 @@ def test_one_number_far_out_does_not_make_a_column_constant():
     values[3] = -3.4028235e38
     encoder, _ = fitted(pd.DataFrame({"a": values}), "robust")
     assert encoder.codes[0].scale == pytest.approx(1, abs=0.3)
+
+
+def test_values_that_fit_has_not_seen_are_told_if_they_are_most():
+    encoder, columns = fitted(pd.DataFrame({"a": ["yes", "no", None] * 9, "b": ["x"] * 27}))
+    encoder.warn_far_outside(columns)
+    encoder.warn_far_outside(read_columns(pd.DataFrame({"a": ["yes", "Yes"], "b": ["y", "z"]})))
+    with pytest.warns(LossWarning, match=r"not among the levels of fit, .*: 'a' \(such as 'No'\)"):
+        encoder.warn_far_outside(read_columns(pd.DataFrame({"a": ["No", "Yes"], "b": ["x", "x"]})))
+
+
+def test_columns_that_are_not_named_are_counted():
+    encoder, _ = fitted(pd.DataFrame({f"c{k}": [0.0, 1.0] for k in range(7)}))
+    with pytest.warns(OutOfRangeWarning, match=r"'c4' \(1 rows\), and 2 more\."):
+        encoder.warn_far_outside(read_columns(pd.DataFrame({f"c{k}": [9.0] for k in range(7)})))

@@ -10,14 +10,8 @@ import polars as pl
 import typer
 
 import psilonnet  # its names load when they are used, so that --help is quick
-from psilonnet.cli.files import (
-    check_column,
-    check_folder,
-    read_for,
-    read_table,
-    with_target,
-    write_table,
-)
+from psilonnet.cli.files import check_folder, with_target, write_table
+from psilonnet.cli.rows import DayFirst, Decimal, Words, read_for, read_training, text_style
 from psilonnet.cli.score_command import score
 
 app = typer.Typer(
@@ -75,15 +69,16 @@ def fit(
     max_steps: Steps = None,
     members: Annotated[int, typer.Option(help="Networks to average.")] = 1,
     prune: Annotated[bool, typer.Option(help="End with exact zeros among the weights.")] = False,
+    words: Words = None,
+    decimal: Decimal = None,
+    day_first: DayFirst = None,
 ) -> None:
     """Fit a model to a table and write it to a file.
 
     Example: psilonnet fit houses.csv --target price --out houses.psilon
     """
-    table = read_table(data)
-    names = [target, *(drop or [])]
-    for name in names:
-        check_column(name, table, data)
+    style, keys = text_style(decimal, day_first), [target] if task == Task.classification else []
+    table = read_training(data, style, target=target, keys=keys, drop=drop, words=words)
     check_folder(out)  # before the fit, not after it
     rows = with_target(table, target, data)
     y = rows[target]
@@ -91,7 +86,7 @@ def fit(
     kind = psilonnet.PSiLONClassifier if classes else psilonnet.PSiLONRegressor
     steps = "auto" if max_steps is None else max_steps
     model = kind(random_state=seed, max_steps=steps, n_members=members, prune=prune)
-    model.fit(rows.drop(names), y.to_numpy())
+    model.fit(rows.drop(target), y.to_numpy())
     model.save(out)
     said = "classification" if classes else "regression"
     print(f"Fitted {len(rows)} rows ({said}; --task changes that).")
@@ -105,13 +100,15 @@ def predict(
     data: Data,
     out: Out = None,
     proba: Annotated[bool, typer.Option(help="Probabilities of the classes instead.")] = False,
+    decimal: Decimal = None,
+    day_first: DayFirst = None,
 ) -> None:
     """Predict the rows of a table; columns that the model does not know are ignored.
 
     Example: psilonnet predict houses.psilon new.csv --out prices.csv
     """
     estimator = psilonnet.load(model)
-    table = read_for(estimator, data)
+    table = read_for(estimator, data, text_style(decimal, day_first))
     if proba and isinstance(estimator, psilonnet.PSiLONClassifier):
         shares = estimator.predict_proba(table)
         labels = [f"probability of {label}" for label in estimator.classes_.tolist()]
@@ -151,6 +148,8 @@ def certify(
         list[str] | None, typer.Option(help="column=amount, in its own unit; repeat it.")
     ] = None,
     method: Annotated[Method, typer.Option(help="local: tighter, and slower.")] = Method.global_,
+    decimal: Decimal = None,
+    day_first: DayFirst = None,
 ) -> None:
     """Prove for each row how far columns can move.
 
@@ -160,7 +159,7 @@ def certify(
     Example: psilonnet certify loans.psilon new.csv --delta income=500 --delta city=any
     """
     estimator = psilonnet.load(model)
-    table = read_for(estimator, data)
+    table = read_for(estimator, data, text_style(decimal, day_first))
     moves = parse_deltas(delta or [])
     columns = columns_of("prediction", estimator.predict(table))
     if isinstance(estimator, psilonnet.PSiLONClassifier):
@@ -184,6 +183,8 @@ def report(
     target: Annotated[
         str | None, typer.Option(help="The column of --data with the truth, for a score.")
     ] = None,
+    decimal: Decimal = None,
+    day_first: DayFirst = None,
 ) -> None:
     """Write one page about a model: score, proofs, pictures, settings.
 
@@ -195,7 +196,7 @@ def report(
     estimator = psilonnet.load(model)
     rows, y = None, None
     if data is not None:
-        rows = read_for(estimator, data, [] if target is None else [target])
+        rows = read_for(estimator, data, text_style(decimal, day_first), target)
         if target is not None:
             rows = with_target(rows, target, data)
             rows, y = rows.select(estimator.encoder_.names), rows[target].to_numpy()

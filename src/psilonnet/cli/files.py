@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import gzip
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import polars as pl
+
+from psilonnet.tables.columns import word_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
+
+    from psilonnet.tables import TextStyle
 
 MISSING = ["", "NA", "N/A", "NaN", "nan", "null", "None", "?"]
 PARQUET = (".parquet", ".pq")
@@ -18,14 +22,17 @@ TEXT = (".csv", ".txt", "")
 GZIP = b"\x1f\x8b"  # how a compressed file begins
 
 
-def read_table(path: Path, words: Sequence[str] = ()) -> pl.DataFrame:
-    """Read a CSV or Parquet file; some columns of a CSV file may be asked for as words."""
+def has_types(path: Path) -> bool:
+    """Whether a file says what its columns hold."""
+    return path.suffix.lower() in PARQUET
+
+
+def read_table(path: Path, style: TextStyle, words: Sequence[str] = ()) -> pl.DataFrame:
+    """Read a CSV or Parquet file; some columns may be asked for as words."""
     if not path.is_file():
         raise FileNotFoundError(f"There is no file {str(path)!r}.")
     try:
-        if path.suffix.lower() in PARQUET:
-            return pl.read_parquet(path)
-        table = _read_csv(path, words)
+        table = pl.read_parquet(path) if has_types(path) else _read_csv(path, style, words)
     except (pl.exceptions.PolarsError, OSError) as error:
         first = str(error).split("\n", maxsplit=1)[0]
         raise ValueError(
@@ -33,31 +40,60 @@ def read_table(path: Path, words: Sequence[str] = ()) -> pl.DataFrame:
             "cells separated by commas, semicolons or tabs, with a row of names."
         ) from None
     wide = [name for name, dtype in table.schema.items() if str(dtype) == "Int128"]
-    return table.with_columns(pl.col(wide).cast(pl.Float64))
+    table = table.with_columns(pl.col(wide).cast(pl.Float64))
+    return table.with_columns(_as_words(table[name]) for name in words if name in table.columns)
 
 
-def _read_csv(path: Path, words: Sequence[str]) -> pl.DataFrame:
+def _as_words(column: pl.Series) -> pl.Series:
+    """Return a column as the words that its cells would be among words."""
+    if column.dtype == pl.String:
+        return column
+    cells = column.fill_nan(None) if column.dtype.is_float() else column
+    words = [None if cell is None else word_of(cell) for cell in cells]
+    return pl.Series(column.name, words, pl.String)
+
+
+def _read_csv(path: Path, style: TextStyle, words: Sequence[str]) -> pl.DataFrame:
+    """Read a file without types: digits are numbers, and all else but numbers is text."""
     separator = _separator(path)
     table = pl.read_csv(
         path,
         separator=separator,
-        try_parse_dates=True,
         infer_schema_length=None,
         null_values=MISSING,
         schema_overrides=dict.fromkeys(words, pl.String),
     )
-    return table if separator == "," else _with_decimal_commas(table, words)
+    if style.decimal == "." or (separator == "," and style.decimal is None):
+        return table
+    # Here a point may separate thousands.
+    numbers = _as_written(path, [n for n, dtype in table.schema.items() if dtype.is_float()])
+    doubtful = [c for c in numbers if _may_be_thousands(c, asked=style.decimal == ",")]
+    return table.with_columns(doubtful)
 
 
-def _with_decimal_commas(table: pl.DataFrame, words: Sequence[str]) -> pl.DataFrame:
-    """Return a table in which cells such as ``1,5`` are numbers, where all of a column are."""
-    numbers = []
-    for column in table.select(pl.col(pl.String).exclude(list(words))):
-        if column.str.contains(",", literal=True).any():
-            read = column.str.replace(",", ".", literal=True).cast(pl.Float64, strict=False)
-            if read.null_count() == column.null_count():
-                numbers.append(read)
-    return table.with_columns(numbers)
+def _as_written(path: Path, names: list[str]) -> pl.DataFrame:
+    """Return columns of a CSV file as text."""
+    if not names:
+        return pl.DataFrame()
+    separator = _separator(path)
+    return pl.read_csv(
+        path, columns=names, separator=separator, infer_schema=False, null_values=MISSING
+    )
+
+
+def _may_be_thousands(numbers: pl.Series, *, asked: bool) -> bool:
+    """Whether points can separate thousands: all that there are, or any if it is asked for."""
+    pointed = numbers.filter(numbers.str.contains(".", literal=True))
+    grouped = pointed.str.contains(r"^\s*[-+]?[1-9]\d{0,2}\.\d{3}\s*$")
+    return bool(grouped.any() if asked else len(grouped) and grouped.all())
+
+
+def code_columns(path: Path, table: pl.DataFrame) -> list[str]:
+    """Return the columns of digits in a CSV file that have leading zeros, as codes have."""
+    if has_types(path):
+        return []
+    digits = _as_written(path, [n for n, dtype in table.schema.items() if dtype.is_integer()])
+    return [column.name for column in digits if column.str.contains(r"^\s*0\d").any()]
 
 
 def _separator(path: Path) -> str:
@@ -67,22 +103,6 @@ def _separator(path: Path) -> str:
     with gzip.open(path) if packed else path.open("rb") as file:
         first = file.readline(2**16)
     return max(",;\t", key=lambda sign: first.count(sign.encode()))
-
-
-def read_for(estimator: Any, path: Path, more: Sequence[str] = ()) -> pl.DataFrame:
-    """Read the columns of a model, in its order, and some more.
-
-    A CSV file has no types. Where a column of words happens to hold numbers only, it is read as
-    words all the same.
-    """
-    table = read_table(path)
-    kinds = dict(zip(estimator.encoder_.names, estimator.encoder_.kinds, strict=True))
-    for name in (*kinds, *more):
-        check_column(name, table, path)
-    words = [n for n, kind in kinds.items() if kind == "category" and table[n].dtype.is_numeric()]
-    if words:
-        table = read_table(path, words)
-    return table.select(list(dict.fromkeys([*kinds, *more])))
 
 
 def with_target(table: pl.DataFrame, target: str, path: Path) -> pl.DataFrame:

@@ -22,7 +22,7 @@ from psilonnet.cli.commands import (
     app,
     is_classes,
 )
-from psilonnet.cli.files import check_column, read_table
+from psilonnet.cli.rows import DayFirst, Decimal, Words, read_training, text_style
 
 
 @app.command()
@@ -42,14 +42,17 @@ def fit_many(
     cluster: Annotated[
         str | None, typer.Option(help="'local' for all cores through Ray, or a Ray address.")
     ] = None,
+    words: Words = None,
+    decimal: Decimal = None,
+    day_first: DayFirst = None,
 ) -> None:
     """Fit one model per group of a table; the same command again goes on where it stopped.
 
     Example: psilonnet fit-many sales.csv --by store --target price --out models
     """
-    table = read_table(data)
-    for name in (by, target, *(drop or [])):
-        check_column(name, table, data)
+    style, keys = text_style(decimal, day_first), [by]
+    keys += [target] if task == Task.classification else []
+    table = read_training(data, style, target=target, keys=keys, drop=drop, words=words)
     classes = (
         is_classes(table[target].drop_nulls()) if task == Task.auto else task == Task.classification
     )
@@ -60,7 +63,7 @@ def fit_many(
     scale = import_module("psilonnet.scale")  # not before: --help is quick
     try:
         index = scale.fit_many(
-            table.drop(drop or []), by=by, target=target, estimator=model, out=out, cluster=cluster
+            table, by=by, target=target, estimator=model, out=out, cluster=cluster
         )
     except KeyboardInterrupt:
         raise stopped(out) from None

@@ -9,6 +9,8 @@ from typing import Annotated
 import typer
 
 from psilonnet.cli import stopped
+from psilonnet.cli.rows import DayFirst, Decimal, say, text_style
+from psilonnet.tables.text import NAMES
 
 
 class Runtime(str, Enum):
@@ -36,6 +38,8 @@ def score(
         Runtime, typer.Option(help="numpy: float64, certified; onnx: float32, faster.")
     ] = Runtime.numpy,
     block_rows: Annotated[int, typer.Option(help="Rows per output file, about.")] = 1_000_000,
+    decimal: Decimal = None,
+    day_first: DayFirst = None,
 ) -> None:
     """Predict every row of many Parquet files; run it again to go on after a stop.
 
@@ -52,11 +56,15 @@ def score(
             cluster=cluster,
             runtime=runtime.value,
             block_rows=block_rows,
+            text=text_style(decimal, day_first),
         )
     except KeyboardInterrupt:
         raise stopped(out) from None
     except scale.ScoringFailedError as error:
         raise ValueError(str(error)) from None
+    for kind, noun in NAMES.items():
+        if names := [repr(name) for name, known in done.text.items() if known == kind]:
+            say(f"Read as {noun}: {', '.join(names)}.")
     print(
         f"{done.rows:,} rows in {len(done.paths)} files in {out}; {done.new_rows:,} of them are "
         "new."

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,8 @@ from psilonnet._files import written
 from psilonnet.scale.blocks import UnreadableError, fingerprint
 from psilonnet.scale.failures import first_line
 from psilonnet.scale.shipped import open_model
+from psilonnet.scale.text_columns import with_text_read
+from psilonnet.tables import TextStyle
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,6 +25,7 @@ if TYPE_CHECKING:
 BATCH = 131_072  # rows in memory at a time, and of a row group that is written
 BUFFER = 1 << 20  # bytes of a column read at a time
 FACTS = b"psilonnet.score"
+CLEAR = asdict(TextStyle())  # of an output for which nothing had to be said about text
 
 
 @dataclass(frozen=True)
@@ -34,11 +38,14 @@ class BlockScorer:
     out : str
     keep : tuple of str
         Columns that are carried over.
+    text : TextStyle
+        How text is read where the model takes numbers or times.
     """
 
     model: ShippedModel
     out: str
     keep: tuple[str, ...]
+    text: TextStyle = field(default_factory=TextStyle)
 
     def facts(self, block: Block) -> dict[str, Any]:
         """Return what an output must have been made from; it is written into the output."""
@@ -47,6 +54,7 @@ class BlockScorer:
             "keep": list(self.keep),
             "file": [block.source.size, block.source.footer],
             "row_groups": list(block.groups),
+            "text": asdict(self.text),
         }
 
     def is_done(self, block: Block) -> bool:
@@ -54,7 +62,9 @@ class BlockScorer:
         path = Path(self.out, block.output)
         if not path.exists():
             return False
-        found, wanted = _read_facts(path), self.facts(block)
+        found, wanted = {"text": CLEAR, **_read_facts(path)}, self.facts(block)
+        if found["text"] == CLEAR:  # all of its text can be read in one way only
+            wanted["text"] = CLEAR
         if changed := [_WORDS[k] for k in wanted if found.get(k) != wanted[k]]:
             raise ValueError(
                 f"The output {str(path)!r} was made with {' and '.join(changed)}. Delete it and "
@@ -62,24 +72,32 @@ class BlockScorer:
             )
         return True
 
-    def __call__(self, block: Block) -> int:
-        """Score a block, unless its output is there, and return the number of its rows."""
+    def __call__(self, block: Block) -> dict[str, int]:
+        """Score a block, unless its output is there.
+
+        Returns
+        -------
+        dict from column to int
+            How many of its cells could not be read as numbers or times and count as missing.
+        """
         path = Path(self.out, block.output)
         if path.exists():  # Ray starts a block again if it did not hear that it was done
-            return block.rows
+            return {}
         path.parent.mkdir(parents=True, exist_ok=True)
         with written(path) as aside, aside.open("wb") as file:
-            self._write(block, file)
-        return block.rows
+            return self._write(block, file)
 
-    def _write(self, block: Block, file: Any) -> None:
+    def _write(self, block: Block, file: Any) -> dict[str, int]:
         pa, pq = require("pyarrow", "parquet"), require("pyarrow.parquet", "parquet")
         runtime = open_model(self.model)
         predicted = pa.schema(self.model.output_fields)
         writer, rows = None, 0
+        unread: Counter[str] = Counter()
         try:
-            for table in _tables(block, [*dict.fromkeys([*self.model.columns, *self.keep])]):
-                kept = table.select(list(self.keep))
+            for read in _tables(block, [*dict.fromkeys([*self.model.columns, *self.keep])]):
+                kept = read.select(list(self.keep))
+                table, readings = with_text_read(read, self.model.columns, self.text)
+                unread.update({name: reading.unread for name, reading in readings.items()})
                 columns = [*kept.columns, *runtime.predict(table)]
                 if writer is None:
                     schema = pa.schema([*kept.schema, *predicted])
@@ -92,6 +110,7 @@ class BlockScorer:
                 writer.close()
         if rows != block.rows:
             raise UnreadableError(f"{rows} rows were found where the footer promises {block.rows}")
+        return dict(unread)
 
 
 _WORDS = {
@@ -99,6 +118,7 @@ _WORDS = {
     "keep": "other columns to keep",
     "file": "another content of the file",
     "row_groups": "another number of rows per block",
+    "text": "another decimal sign, or order of days and months",
 }
 
 

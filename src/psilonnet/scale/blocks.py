@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from psilonnet._extras import require
 from psilonnet.scale.failures import first_line
+from psilonnet.scale.text_columns import text_columns
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -167,13 +168,16 @@ def cut(source: Source, groups: Sequence[int], most: int) -> Iterator[Block]:
 
 
 def check_schemas(
-    schemas: Mapping[Source, Any], columns: Mapping[str, str], keep: Sequence[str]
+    schemas: Mapping[Source, Any], columns: Mapping[str, str], keep: Sequence[str], *, text: bool
 ) -> None:
-    """Refuse files without the columns of the model, or with other kinds of values in them."""
+    """Refuse files without the columns of the model, or with other kinds of values in them.
+
+    Text may stand for numbers and times if it is to be read.
+    """
     faults = [
         f"{source.path!r}: {fault}"
         for source, schema in schemas.items()
-        for fault in _faults(schema, columns, keep)
+        for fault in _faults(schema, columns, keep, text)
     ]
     if faults:
         more = [f"and {len(faults) - 5} more"] if len(faults) > 5 else []
@@ -185,12 +189,17 @@ def check_schemas(
         )
 
 
-def _faults(schema: Any, columns: Mapping[str, str], keep: Sequence[str]) -> Iterator[str]:
+def _faults(
+    schema: Any, columns: Mapping[str, str], keep: Sequence[str], text: bool
+) -> Iterator[str]:
+    readable = text_columns(schema, columns) if text else {}
     for name in dict.fromkeys([*columns, *keep]):
         count = schema.names.count(name)
         if count != 1:
             yield f"column {name!r} is " + ("missing" if count == 0 else "there more than once")
-        elif name in columns and not _holds(schema.field(name).type, columns[name]):
+        elif name in readable or name not in columns:
+            continue
+        elif not _holds(schema.field(name).type, columns[name]):
             yield (
                 f"column {name!r} holds {schema.field(name).type}, and the model takes kind "
                 f"{columns[name]!r}"

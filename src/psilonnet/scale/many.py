@@ -15,6 +15,8 @@ from psilonnet.scale.cells import CellsFailedError, run_cells
 from psilonnet.scale.group_task import GroupTask
 from psilonnet.scale.keys import Groups, as_arrow, groups_of, key_column
 from psilonnet.scale.model_folder import ModelFolder
+from psilonnet.scale.text_columns import is_text
+from psilonnet.tables import read_columns, warn_text
 
 if TYPE_CHECKING:
     import os
@@ -30,6 +32,7 @@ GROUPS_PER_TASK = 32
 ROWS_PER_TASK = 20_000
 FORMAT = 2  # of the index: from 2 on it has digests
 RETRIES = 10  # of a task whose worker was lost
+SAMPLE = 100_000  # rows that tell what columns of text hold
 
 
 def fit_many(
@@ -105,10 +108,17 @@ def fit_many(
             UserWarning,
             stacklevel=2,
         )
+    _warn_text(rows.drop_columns([by, target]))  # warnings of single groups are not shown
     cells = list(_write_tasks(rows, groups, folder, finished))
     _run(task, cells, cluster, progress)
     folder.clear_work()
     return folder.merge()
+
+
+def _warn_text(rows: Any) -> None:
+    texts = [f.name for f in rows.schema if is_text(f.type) and "dictionary" not in str(f.type)]
+    if texts:
+        warn_text(read_columns(rows.select(texts).slice(0, SAMPLE)), stacklevel=4)
 
 
 def _settings(rows: Any, by: str, target: str, estimator: BasePSiLON) -> dict[str, Any]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import warnings
+from collections import Counter
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +16,8 @@ from psilonnet.scale.blocks import check_schemas, find_files, read_sources
 from psilonnet.scale.cells import outcomes
 from psilonnet.scale.failures import SomeFailedError
 from psilonnet.scale.shipped import ship_model
+from psilonnet.scale.text_columns import text_columns
+from psilonnet.tables import LossWarning, TextStyle
 
 if TYPE_CHECKING:
     import os
@@ -37,11 +41,14 @@ class Scored:
         Rows in all outputs.
     new_rows : int
         Rows that this run has scored; the others were there before.
+    text : dict from column to {"number", "time"}
+        Columns of text that were read as numbers or times.
     """
 
     paths: list[Path]
     rows: int
     new_rows: int
+    text: dict[str, str] = field(default_factory=dict)
 
 
 class ScoringFailedError(SomeFailedError):
@@ -63,6 +70,7 @@ def score(
     runtime: str = "numpy",
     block_rows: int = 1_000_000,
     progress: bool = True,
+    text: TextStyle | None = None,
 ) -> Scored:
     """Score every row of many Parquet files, and write the predictions to Parquet files.
 
@@ -90,6 +98,9 @@ def score(
         Rows of a block at most; a row group that has more is a block of its own.
     progress : bool, default=True
         Whether to show a progress bar with the time left.
+    text : TextStyle, optional
+        How to read text such as ``$1,435.00`` or ``31 Jan 2024`` where the model takes numbers or
+        times. Each cell must be clear by itself, or be decided by this. None refuses text.
 
     Returns
     -------
@@ -103,7 +114,8 @@ def score(
         Before the first row is scored: if files lack columns or hold other kinds of values, or if
         outputs are there that were made from something else.
     ScoringFailedError
-        At the end, if files cannot be read or hold infinite numbers.
+        At the end, if files cannot be read or hold infinite numbers, or text that can be read in
+        two ways or, mostly, in none.
     OSError
         If the disk refuses an output.
     """
@@ -118,8 +130,8 @@ def score(
     shipped = ship_model(model, runtime)
     _check_names(shipped, keep)
     schemas, blocks, failures = read_sources(found, block_rows)
-    check_schemas(schemas, shipped.columns, keep)
-    scorer = BlockScorer(shipped, str(folder), tuple(keep))
+    check_schemas(schemas, shipped.columns, keep, text=text is not None)
+    scorer = BlockScorer(shipped, str(folder), tuple(keep), text or TextStyle())
     missing = [block for block in blocks if not scorer.is_done(block)]
     folder.mkdir(parents=True, exist_ok=True)
     failures += _score_blocks(scorer, missing, blocks, cluster, progress)
@@ -128,7 +140,10 @@ def score(
     outputs = [folder / block.output for block in blocks]
     _remove_asides(folder, set(outputs))
     rows, new_rows = (sum(block.rows for block in part) for part in (blocks, missing))
-    return Scored(outputs, rows, new_rows)
+    texts = [text_columns(schema, shipped.columns) for schema in schemas.values()]
+    return Scored(
+        outputs, rows, new_rows, {n: kind for found in texts for n, kind in found.items()}
+    )
 
 
 def _remove_asides(folder: Path, outputs: set[Path]) -> None:
@@ -149,8 +164,9 @@ def _score_blocks(
     rows = sum(block.rows for block in blocks)
     done = rows - sum(block.rows for block in missing)
     failures: Failures = []
+    unread: Counter[str] = Counter()
     with tqdm(total=rows, initial=done, unit="row", unit_scale=True, disable=not progress) as bar:
-        for block, _, error in outcomes(scorer, missing, cluster):
+        for block, lost, error in outcomes(scorer, missing, cluster):
             # What is wrong with a file is another error; this is the disk, and more would follow.
             if isinstance(error, OSError):
                 raise OSError(
@@ -158,10 +174,23 @@ def _score_blocks(
                     f"({error}). All outputs before it are safe: make room on the disk and run "
                     "the same again."
                 ) from error
-            if error is not None:
+            if error is None:
+                unread.update(lost)
+            else:
                 failures.append((str(block), error))
             bar.update(block.rows)
+    _warn_unread(unread)
     return failures
+
+
+def _warn_unread(unread: Counter[str]) -> None:
+    if lost := [f"{count} of {name!r}" for name, count in unread.items() if count]:
+        warnings.warn(
+            "Some cells of text are neither numbers or dates nor words for missing ones, and count "
+            f"as missing: {', '.join(lost)}.",
+            LossWarning,
+            stacklevel=4,
+        )
 
 
 def _check_apart(files: Iterable[Path], out: Path) -> None:

@@ -2,21 +2,30 @@
 
 from psilonnet.tables.canonical import CanonicalRows, canonical_rows
 from psilonnet.tables.codes import CategoryCode, NumberCode
-from psilonnet.tables.columns import DAY, Column, read_columns
+from psilonnet.tables.columns import DAY, Column, LossWarning, read_columns
 from psilonnet.tables.encoder import OutOfRangeWarning, TableEncoder, fit_encoder
+from psilonnet.tables.losses import warn_text
 from psilonnet.tables.quantiles import weighted_mean_and_deviation, weighted_quantile
+from psilonnet.tables.text import TextCells, TextError, TextReading, TextStyle, read_text
 
 __all__ = [
     "DAY",
     "CanonicalRows",
     "CategoryCode",
     "Column",
+    "LossWarning",
     "NumberCode",
     "OutOfRangeWarning",
     "TableEncoder",
+    "TextCells",
+    "TextError",
+    "TextReading",
+    "TextStyle",
     "canonical_rows",
     "fit_encoder",
     "read_columns",
+    "read_text",
+    "warn_text",
     "weighted_mean_and_deviation",
     "weighted_quantile",
 ]

@@ -163,6 +163,14 @@ class CategoryCode:
         hits: Floats = (code[:, None] == np.arange(self.width)).astype(float)
         return hits
 
+    def unseen(self, values: np.ndarray[Any, Any]) -> tuple[int, str]:
+        """Count the words that are none of the levels, with an example; rare ones were seen."""
+        if self.has_rare or self.width == 0:
+            return 0, ""
+        levels = set(self.levels)
+        words = [value for value in values if value is not None and value not in levels]
+        return len(words), words[0] if words else ""
+
     def labels(self, name: str) -> list[str]:
         """Return a name for each column that the code makes."""
         if self.is_sign:

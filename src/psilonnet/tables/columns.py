@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import math
 import numbers
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import narwhals as nw
@@ -15,6 +15,10 @@ Kind = Literal["number", "time", "duration", "category"]
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 
 DAY = 86_400_000.0  # milliseconds
+
+
+class LossWarning(UserWarning):
+    """Something that a table holds is lost on its way to numbers."""
 
 
 @dataclass(frozen=True)
@@ -29,11 +33,14 @@ class Column:
         booleans are categories.
     values : ndarray of shape (rows,)
         Floats with NaN for a missing cell, or for categories an object array of str with None.
+    is_declared : bool
+        Whether the type of the column says that its values are categories, whatever they look like.
     """
 
     name: str
     kind: Kind
     values: np.ndarray[Any, Any]
+    is_declared: bool = False
 
     @property
     def is_empty(self) -> bool:
@@ -44,7 +51,7 @@ class Column:
 
     def take(self, rows: np.ndarray[Any, Any]) -> Column:
         """Return some rows of the column."""
-        return Column(self.name, self.kind, self.values[rows])
+        return replace(self, values=self.values[rows])
 
 
 def read_columns(table: Any) -> list[Column]:
@@ -105,7 +112,8 @@ def _from_series(name: str, series: nw.Series[Any]) -> Column:
         objects[:] = series.to_list()
         # The type of the column decides, not the values that happen to be in it.
         if dtype in (nw.String, nw.Categorical, nw.Enum):
-            return Column(name, "category", _words(objects, missing_cells(objects)))
+            words = words_of(objects, missing_cells(objects))
+            return Column(name, "category", words, is_declared=dtype != nw.String)
         return _from_objects(name, objects)
     raise TypeError(
         "A column must hold numbers, booleans, words, categories or dates. "
@@ -157,7 +165,7 @@ def _from_objects(name: str, values: np.ndarray[Any, Any]) -> Column:
             f"{name!r} holds {strange!r} of type {type(strange).__name__} among others: turn all "
             "of its cells into words, or this kind into missing cells."
         )
-    return Column(name, "category", _words(values, missing))
+    return Column(name, "category", words_of(values, missing))
 
 
 def _as_float(name: str, value: Any) -> float:
@@ -178,9 +186,10 @@ def _naive(moment: Any) -> Any:
     return moment
 
 
-def _words(
+def words_of(
     values: np.ndarray[Any, Any], missing: np.ndarray[Any, np.dtype[np.bool_]]
 ) -> np.ndarray[Any, Any]:
+    """Return the word of each cell, and None for those that are missing."""
     words = np.empty(len(values), dtype=object)
     for row, value in enumerate(values):
         words[row] = None if missing[row] else word_of(value)

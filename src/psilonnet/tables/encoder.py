@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, get_args
 import numpy as np
 
 from psilonnet.tables.codes import CategoryCode, NumberCode
-from psilonnet.tables.columns import Column, Kind
+from psilonnet.tables.columns import Column, Kind, LossWarning
+from psilonnet.tables.losses import listed, warn_losses
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -67,17 +68,27 @@ class TableEncoder:
         return encoded
 
     def warn_far_outside(self, columns: Sequence[Column]) -> None:
-        """Warn once if rows lie far outside the training range, and name the columns."""
-        far = {}
+        """Warn once if rows lie far outside what was seen in training, and name the columns."""
+        far, unknown = [], []
         for name, code, column in zip(self.names, self.codes, self._matched(columns), strict=True):
-            if isinstance(code, NumberCode) and (count := code.far_outside(column.values)):
-                far[name] = count
+            if isinstance(code, CategoryCode):
+                count, example = code.unseen(column.values)
+                if 2 * count > sum(value is not None for value in column.values):
+                    unknown.append(f"{name!r} (such as {example!r})")
+            elif count := code.far_outside(column.values):
+                far.append(f"{name!r} ({count} rows)")
         if far:
-            said = ", ".join(f"{name!r} ({count} rows)" for name, count in list(far.items())[:5])
             warnings.warn(
                 "Some rows lie farther outside the range of the training rows than that range is "
-                f"wide, and predictions for them are guesses. Columns: {said}.",
+                f"wide, and predictions for them are guesses. Columns: {listed(far)}.",
                 OutOfRangeWarning,
+                stacklevel=4,
+            )
+        if unknown:
+            warnings.warn(
+                "Most values of these columns were not among the levels of fit, and count as none "
+                f"of them: {listed(unknown)}. Check how they are written.",
+                LossWarning,
                 stacklevel=4,
             )
 
@@ -130,22 +141,6 @@ def fit_encoder(columns: Sequence[Column], weight: Floats, scaling: Scaling) -> 
         else NumberCode.fit(column, weight, scaling)
         for column in columns
     ]
-    for column, code in zip(columns, codes, strict=True):
-        _warn_useless(column, code)
+    warn_losses(columns, codes, weight)
     names, kinds = tuple(c.name for c in columns), tuple(c.kind for c in columns)
     return TableEncoder(names, kinds, tuple(codes))
-
-
-def _warn_useless(column: Column, code: NumberCode | CategoryCode) -> None:
-    n = len(column.values)
-    distinct = len(set(column.values)) if isinstance(code, CategoryCode) else 0
-    if n >= 20 and distinct > 0.9 * n:
-        said = (
-            "has another value in almost every row, like an identifier. Nothing can be learned "
-            "from it: drop it, or turn it into numbers if it holds any."
-        )
-    elif column.is_empty:
-        said = "has no value in any row, and is left out: drop it, or check how it was read."
-    else:
-        return
-    warnings.warn(f"Column {column.name!r} {said}", UserWarning, stacklevel=6)

@@ -1,0 +1,178 @@
+"""The rows that commands work on: text is read as numbers and dates, with a line that says so."""
+
+from __future__ import annotations
+
+import sys
+from enum import Enum
+from typing import TYPE_CHECKING, Annotated, Any
+
+import polars as pl
+import typer
+
+from psilonnet.cli.files import check_column, code_columns, has_types, read_table
+from psilonnet.tables import CategoryCode, Column, TextCells, TextError, TextStyle
+from psilonnet.tables.text import NAMES
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from psilonnet.tables.text import TextKind
+
+
+class Sign(str, Enum):
+    """What separates the fraction of a number."""
+
+    point = "."
+    comma = ","
+
+
+Decimal = Annotated[
+    Sign | None, typer.Option(help="The decimal sign of text such as 1,435, if it does not tell.")
+]
+DayFirst = Annotated[
+    bool | None,
+    typer.Option("--day-first/--month-first", help="Of dates such as 01/02/2023, likewise."),
+]
+Words = Annotated[
+    list[str] | None, typer.Option(help="A column to read as words, like a code; repeat it.")
+]
+
+
+def text_style(decimal: Sign | None, day_first: bool | None) -> TextStyle:
+    """Return the options about text as one."""
+    return TextStyle(None if decimal is None else decimal.value, day_first)
+
+
+def read_training(
+    path: Path,
+    style: TextStyle,
+    *,
+    target: str,
+    keys: Sequence[str] = (),
+    drop: Sequence[str] | None = None,
+    words: Sequence[str] | None = None,
+) -> pl.DataFrame:
+    """Read a table to fit: text that looks like numbers or dates is read as such.
+
+    Parameters
+    ----------
+    path : Path
+    style : TextStyle
+    target : str
+    keys : sequence of str
+        Columns whose numbers are read as they are: labels, and the keys of groups.
+    drop : sequence of str, optional
+        Columns to leave out.
+    words : sequence of str, optional
+        Columns that are words, whatever they look like.
+    """
+    drop, words = list(drop or []), list(words or [])
+    table = read_table(path, style, words)
+    for name in (target, *keys, *drop, *words):
+        check_column(name, table, path)
+    codes = [n for n in code_columns(path, table) if n not in (target, *keys, *drop)]
+    if codes:
+        table = read_table(path, style, [*words, *codes])
+        listed = ", ".join(map(repr, codes))
+        say(f"Read as words, since digits with leading zeros are codes: {listed}.")
+    table = table.drop(drop)
+    lines = Lines()
+    for name in table.select(pl.col(pl.String).exclude([*words, *codes])).columns:
+        cells = text_cells(table[name])
+        kind = cells.kind(untyped=not has_types(path))
+        if kind == "time" or (kind == "number" and name not in keys):
+            try:
+                table = table.with_columns(lines.read(cells, kind, style))
+            except TextError as error:
+                raise TextError(
+                    f"{error} Or keep it as words with --words {name}, or leave it out with --drop "
+                    f"{name}."
+                ) from None
+    lines.show()
+    # What the user calls words is not asked about again.
+    declared = [name for name in words if name in table.columns and name not in (target, *keys)]
+    return table.with_columns(pl.col(declared).cast(pl.Categorical))
+
+
+def read_for(
+    estimator: Any, path: Path, style: TextStyle, target: str | None = None
+) -> pl.DataFrame:
+    """Read the columns of a model, in its order, and the target if it is asked for.
+
+    The model knows what is a number, a time or a word, whatever a file without types looks like.
+    """
+    table = read_table(path, style)
+    encoder = estimator.encoder_
+    wanted = list(dict.fromkeys([*encoder.names, *([] if target is None else [target])]))
+    for name in wanted:
+        check_column(name, table, path)
+    codes = zip(encoder.names, encoder.codes, strict=True)
+    levels = {name: code.levels for name, code in codes if isinstance(code, CategoryCode)}
+    words = [name for name, known in levels.items() if _looks_otherwise(table[name], known)]
+    if words:
+        table = read_table(path, style, words)
+    lines = Lines()
+    for name, kind in zip(encoder.names, encoder.kinds, strict=True):
+        if kind in NAMES and table[name].dtype == pl.String:
+            table = table.with_columns(lines.read(text_cells(table[name]), kind, style))
+    if target is not None and not hasattr(estimator, "classes_"):
+        table = table.with_columns(_as_numbers(table[target], style, lines))
+    lines.show()
+    return table.select(wanted)
+
+
+def _looks_otherwise(column: pl.Series, levels: Sequence[str]) -> bool:
+    """Whether the words of a column were taken for something else."""
+    if column.dtype == pl.Boolean:
+        return not {"True", "False"}.issuperset(levels)
+    return column.dtype.is_numeric()
+
+
+def _as_numbers(column: pl.Series, style: TextStyle, lines: Lines) -> pl.Series:
+    """Return a target as numbers, if it looks like any; what is wrong with it is said later."""
+    if column.dtype != pl.String:
+        return column
+    cells = text_cells(column)
+    return lines.read(cells, "number", style) if cells.kind(untyped=True) == "number" else column
+
+
+def text_cells(column: pl.Series) -> TextCells:
+    """Return the cells of a column of words."""
+    return TextCells(Column(column.name, "category", column.to_numpy().astype(object)))
+
+
+class Lines:
+    """What is said about columns of text."""
+
+    def __init__(self) -> None:
+        self.read_as: dict[str, list[str]] = {}
+        self.lost: list[str] = []
+
+    def read(self, cells: TextCells, kind: TextKind, style: TextStyle) -> pl.Series:
+        """Return a column as numbers or times, and note what was done if it is not plain."""
+        reading = cells.read(kind, style)
+        noun = NAMES[kind]
+        if cells.is_marked(kind):
+            self.read_as.setdefault(noun, []).append(
+                f"{cells.name!r} (such as {reading.example!r})"
+            )
+        if reading.unread:
+            self.lost.append(
+                f"{reading.unread} cells of {cells.name!r} (such as {reading.unread_example!r}) "
+                f"are no {noun} and count as missing."
+            )
+        column = pl.Series(cells.name, reading.values, nan_to_null=True)
+        return column.cast(pl.Int64) if reading.is_whole else column
+
+    def show(self) -> None:
+        """Say it on the error stream, apart from results."""
+        for noun, columns in self.read_as.items():
+            say(f"Read as {noun}: {', '.join(columns)}.")
+        for line in self.lost:
+            say(line)
+
+
+def say(line: str) -> None:
+    """Print a line for the user that is no result."""
+    print(line, file=sys.stderr)

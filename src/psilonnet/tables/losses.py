@@ -1,0 +1,101 @@
+"""What is lost when a table becomes numbers: said once, with the remedy."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from psilonnet.tables.codes import CategoryCode, NumberCode
+from psilonnet.tables.columns import LossWarning
+from psilonnet.tables.text import TextCells
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from psilonnet.tables.codes import Floats
+    from psilonnet.tables.columns import Column
+
+Code = NumberCode | CategoryCode
+
+FEWEST = 20  # rows; in fewer, any column may have another value in each
+NAMED = 5  # columns that a warning names
+SENTENCES = {
+    "empty": (
+        "Columns without a value in any row are left out: {}. Drop them, or check how they were "
+        "read."
+    ),
+    "narrow": (
+        "Columns whose numbers differ by less than 1e-13 of their size are taken as constant and "
+        "left out: {}. Subtract their least number first."
+    ),
+    "text": (
+        "Columns of text are categories, even if most cells are amounts, percentages or dates, and "
+        "what these amount to is lost: {}. Turn them into numbers or dates, for instance with "
+        "psilonnet.tables.read_text; where they are mere names, make the column categorical."
+    ),
+    "identifier": (
+        "Nothing can be learned from columns with another value in almost every row, like an "
+        "identifier: {}. Drop them, or turn them into numbers if they hold any."
+    ),
+    "rare": (
+        "Values that are rare count as one level, and in these columns most rows have such a "
+        "value: {}. Turn them into fewer values, or into numbers or dates if they hold any, or "
+        "drop them."
+    ),
+}
+
+
+def warn_losses(columns: Sequence[Column], codes: Sequence[Code], weight: Floats) -> None:
+    """Warn of columns that are lost, or of which little is left; once for each reason."""
+    found: dict[str, list[str]] = {}
+    for column, code in zip(columns, codes, strict=True):
+        reason, said = _loss(column, code, weight)
+        if reason:
+            found.setdefault(reason, []).append(f"{column.name!r}{said}")
+    for reason, names in found.items():
+        warnings.warn(SENTENCES[reason].format(listed(names)), LossWarning, stacklevel=6)
+
+
+def warn_text(columns: Sequence[Column], *, stacklevel: int) -> None:
+    """Warn of columns of text that would be numbers or dates."""
+    texts = [(column.name, _as_text(column)) for column in columns if column.kind == "category"]
+    if names := [f"{name!r}{said}" for name, said in texts if said]:
+        warnings.warn(SENTENCES["text"].format(listed(names)), LossWarning, stacklevel=stacklevel)
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return the first names, and how many more there are."""
+    more = [f"and {len(names) - NAMED} more"] if len(names) > NAMED else []
+    return ", ".join([*names[:NAMED], *more])
+
+
+def _loss(column: Column, code: Code, weight: Floats) -> tuple[str, str]:
+    """Return why a column is lost, or "", and what there is to say about it."""
+    if column.is_empty:
+        return "empty", ""
+    if isinstance(code, NumberCode):
+        rounding = 1e-15 * max(abs(code.low), abs(code.high), 1e-265)
+        lost = code.scale == 0 and code.high / 2 - code.low / 2 > rounding
+        return ("narrow" if lost else ""), ""
+    if said := _as_text(column):
+        return "text", said
+    present = np.array([value is not None for value in column.values], dtype=bool)
+    rows = int(present.sum())
+    if rows >= FEWEST and len(set(column.values[present])) > 0.9 * rows:
+        return "identifier", ""
+    kept = np.array([value in code.levels for value in column.values], dtype=bool)
+    rare = float(weight[present & ~kept].sum() / weight[present].sum())
+    return ("rare", f" ({rare:.0%} of the rows)") if rare > 0.5 else ("", "")
+
+
+def _as_text(column: Column) -> str:
+    """Return an example of text that would be numbers or dates, or ""."""
+    if column.is_declared:
+        return ""
+    cells = TextCells(column)
+    kind = cells.kind()
+    if kind == "time" or (kind == "number" and cells.is_marked(kind)):
+        return f" (such as {cells.example(kind)!r})"
+    return ""

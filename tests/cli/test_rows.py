@@ -1,0 +1,275 @@
+"""Text in the files of commands is read alike in all of them, and never guessed."""
+
+import datetime as dt
+import io
+import sys
+from contextlib import redirect_stderr, redirect_stdout
+from unittest.mock import patch
+
+import numpy as np
+import polars as pl
+import pytest
+
+from psilonnet import load
+from psilonnet.cli import main
+from psilonnet.cli.rows import read_for, read_training
+from psilonnet.tables import TextError, TextStyle
+
+FIT = ("--max-steps", 5, "--target", "y")
+
+
+def run(*words):
+    """Run a command, and return what it printed and what it said."""
+    out, said = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8") for _ in range(2))
+    given = patch.object(sys, "argv", ["psilonnet", *map(str, words)])
+    with given, redirect_stdout(out), redirect_stderr(said), pytest.raises(SystemExit) as end:
+        main()
+    assert not end.value.code, end.value.code
+    for stream in (out, said):
+        stream.seek(0)
+    return out.read(), said.read()
+
+
+def refusal(*words):
+    """Run a command that must fail, and return its sentence."""
+    with (
+        patch.object(sys, "argv", ["psilonnet", *map(str, words)]),
+        pytest.raises(SystemExit) as end,
+    ):
+        main()
+    assert "\n" not in end.value.code
+    return end.value.code
+
+
+def numbers(rows=60):
+    rng = np.random.default_rng(0)
+    return pl.DataFrame(
+        {
+            "price": (rng.uniform(1, 9999, rows) * 100).round() / 100,
+            "rate": rng.integers(0, 100, rows) / 2,
+            "sold": [dt.datetime(2023, 1 + k % 12, 1 + k % 28) for k in range(rows)],
+            "city": rng.choice(["Oslo", "Rome", "Lima"], rows),
+            "y": rng.normal(size=rows),
+        }
+    )
+
+
+def as_text(table):
+    """Return the same table as people write it."""
+    return table.with_columns(
+        pl.Series("price", [f"${x:,.2f}" for x in table["price"]]),
+        pl.Series("rate", [f"{x:.1f} %".replace(".", ",") for x in table["rate"]]),
+        pl.Series("sold", [f"{x:%d/%m/%Y}" for x in table["sold"]]),
+    )
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("rows")
+    numbers().write_parquet(folder / "numbers.parquet")
+    as_text(numbers()).write_csv(folder / "text.csv")
+    as_text(numbers()).write_parquet(folder / "text.parquet")
+    run("fit", folder / "numbers.parquet", *FIT, "--out", folder / "numbers.psilon")
+    return folder
+
+
+@pytest.mark.parametrize("name", ["text.csv", "text.parquet"])
+def test_a_model_of_text_is_the_model_of_its_numbers(folder, name):
+    _, said = run("fit", folder / name, *FIT, "--out", folder / "text.psilon")
+    assert "Read as numbers: 'price' (such as '$" in said
+    assert "'rate' (such as '" in said
+    assert "Read as dates: 'sold' (such as '" in said
+    assert "city" not in said
+    model = load(folder / "text.psilon")
+    assert model.encoder_.kinds == ("number", "number", "time", "category")
+    assert model.encoder_ == load(folder / "numbers.psilon").encoder_
+
+
+def test_every_command_reads_text_as_the_model_was_taught(folder):
+    model = folder / "numbers.psilon"
+    wanted, said = run("predict", model, folder / "numbers.parquet")
+    assert said == ""
+    for name in ("text.csv", "text.parquet"):
+        found, said = run("predict", model, folder / name)
+        assert found == wanted
+        assert "Read as numbers: 'price' (such as '$" in said
+    moves = ("--delta", "price=5", "--delta", "sold=1")
+    wanted, _ = run("certify", model, folder / "numbers.parquet", *moves)
+    assert run("certify", model, folder / "text.csv", *moves)[0] == wanted
+    _, said = run(
+        "report", model, "--data", folder / "text.csv", "--target", "y", "--out", folder / "c.html"
+    )
+    assert "Read as dates: 'sold'" in said
+
+
+def test_a_target_of_amounts_is_a_regression(folder, tmp_path):
+    out = tmp_path / "m.psilon"
+    printed, said = run(
+        "fit", folder / "text.csv", "--target", "price", "--max-steps", 5, "--out", out
+    )
+    assert "(regression;" in printed
+    assert "'price' (such as '$" in said
+    card = tmp_path / "c.html"
+    run("report", out, "--data", folder / "text.csv", "--target", "price", "--out", card)
+    assert "60 rows given to this report" in card.read_text(encoding="utf-8")
+    few = tmp_path / "few.csv"
+    few.write_text("x,y\n" + "\n".join(f"{k},{k % 3}0%" for k in range(40)))
+    fit = ("fit", few, "--target", "y", "--max-steps", 5, "--out", out)
+    printed, _ = run(*fit, "--task", "classification")
+    assert load(out).classes_.tolist() == ["00%", "10%", "20%"]
+    assert "(regression;" in run("fit", few, "--target", "x", "--max-steps", 5, "--out", out)[0]
+
+
+def table(tmp_path, header, *rows, name="t.csv"):
+    path = tmp_path / name
+    path.write_text("\n".join([header, *rows]), encoding="utf-8")
+    return path
+
+
+def read(path, **options):
+    style = TextStyle(options.pop("decimal", None), options.pop("day_first", None))
+    return read_training(path, style, target="y", **options)
+
+
+def test_amounts_with_two_readings_ask_for_the_option(tmp_path):
+    path = table(tmp_path, "a,y", *(f'"{k},{k}00",{k}' for k in range(1, 10)))
+    said = refusal("fit", path, *FIT, "--out", tmp_path / "m")
+    assert "'1,100' is 1100 or 1.1" in said
+    assert "--decimal" in said
+    assert "--words a" in said
+    assert read(path, decimal=".")["a"][0] == 1100
+    assert read(path, decimal=",")["a"][0] == 1.1
+    assert read(path, words=["a"])["a"][0] == "1,100"
+    assert run("fit", path, *FIT, "--out", tmp_path / "m", "--words", "a")[1] == ""
+    model = tmp_path / "m.psilon"
+    run("fit", path, *FIT, "--out", model, "--decimal", ",")
+    assert load(model).encoder_.codes[0].high == 9.9
+    assert "'1,100' is 1100 or 1.1" in refusal("predict", model, path)  # not otherwise than in fit
+    run("predict", model, path, "--decimal", ",")
+
+
+def test_dates_with_two_readings_ask_for_the_option(tmp_path):
+    path = table(tmp_path, "a,y", *(f"0{1 + k % 9}/02/2023,{k}" for k in range(30)))
+    said = refusal("fit", path, *FIT, "--out", tmp_path / "m")
+    assert "'01/02/2023' is 2023-02-01 or 2023-01-02" in said
+    assert "--day-first or --month-first" in said
+    assert read(path, day_first=True)["a"][0] == dt.datetime(2023, 2, 1)
+    assert read(path, day_first=False)["a"][0] == dt.datetime(2023, 1, 2)
+    model = tmp_path / "m.psilon"
+    run("fit", path, *FIT, "--out", model, "--month-first")
+    assert "not guessed" in refusal("predict", model, path)
+    assert "not guessed" in refusal("certify", model, path, "--delta", "a=1")
+    assert "not guessed" in refusal("report", model, "--data", path, "--out", tmp_path / "c.html")
+    for option in ("--day-first", "--month-first"):
+        run("predict", model, path, option)
+        run("certify", model, path, "--delta", "a=1", option)
+        run("report", model, "--data", path, "--out", tmp_path / "c.html", option)
+    decided = table(tmp_path, "a,y", "01/02/2023,1", "01/13/2023,2")
+    assert read(decided)["a"][0] == dt.datetime(2023, 1, 2)
+
+
+def test_a_point_may_separate_thousands_where_commas_do_not_separate_cells(tmp_path):
+    path = table(tmp_path, "a;y", "1.435;1", "950;2", "2.100;3")
+    with pytest.raises(TextError, match=r"'1\.435' is 1\.435 or 1435"):
+        read(path)
+    assert read(path, decimal=",")["a"].to_list() == [1435, 950, 2100]
+    assert read(path, decimal=".")["a"].to_list() == [1.435, 950, 2.1]
+    clear = table(tmp_path, "a;y", "1.435;1", "950;2", "2.1;3")
+    assert read(clear)["a"].to_list() == [1.435, 950, 2.1]
+    assert read(clear, decimal=",")["a"].to_list() == [1435, 950, 2.1]
+    commas = table(tmp_path, "a,y", "1.435,1", "950,2")
+    assert read(commas)["a"].to_list() == [1.435, 950]
+    assert read(commas, decimal=",")["a"].to_list() == [1435, 950]
+
+
+def test_codes_stay_words_and_are_named(tmp_path, capsys):
+    path = table(tmp_path, "zip,month,n,y", "00123,01,7,1", "12345,12,8,2", ",02,9,3")
+    found = read(path)
+    assert found["zip"].to_list() == ["00123", "12345", None]
+    assert found["month"].to_list() == ["01", "12", "02"]
+    assert found["n"].to_list() == [7, 8, 9]
+    assert "Read as words, since digits with leading zeros are codes: 'zip', 'month'" in (
+        capsys.readouterr().err
+    )
+    assert read(path.rename(tmp_path / "u.csv"), words=["n"])["n"].to_list() == ["7", "8", "9"]
+
+
+def test_words_for_missing_do_not_make_numbers_words(tmp_path, capsys):
+    path = table(tmp_path, "a,b,c,y", "1,1.5,2023-01-31,1", "-,n/a,-,2", "3,2.5,2023-02-01,3")
+    found = read(path)
+    assert found["a"].to_list() == [1, None, 3]
+    assert found["a"].dtype == pl.Int64
+    assert found["b"].to_list() == [1.5, None, 2.5]
+    assert found["c"].to_list() == [dt.datetime(2023, 1, 31), None, dt.datetime(2023, 2, 1)]
+    assert capsys.readouterr().err == ""  # nothing was assumed
+
+
+def test_cells_that_are_no_numbers_are_missing_and_counted(tmp_path, capsys):
+    rows = [f"${k}.50,{k}" for k in range(8)]
+    path = table(tmp_path, "a,y", *rows, "on request,8", "on request,9")
+    assert read(path)["a"].null_count() == 2
+    said = capsys.readouterr().err
+    assert "2 cells of 'a' (such as 'on request') are no numbers and count as missing." in said
+    model = tmp_path / "m.psilon"
+    run("fit", path, *FIT, "--out", model)
+    assert "2 cells of 'a'" in run("predict", model, path)[1]
+    other = table(tmp_path, "a,y", "cheap,1", "dear,2", "$5.50,3")
+    assert "Most cells of column 'a' must be readable as numbers" in refusal(
+        "predict", model, other
+    )
+
+
+def test_several_units_are_refused_with_a_way_out(tmp_path):
+    path = table(tmp_path, "a,y", "$5.50,1", "6.50 EUR,2")
+    said = refusal("fit", path, *FIT, "--out", tmp_path / "m")
+    assert "must have one unit" in said
+    assert "--words a" in said
+
+
+def test_levels_of_words_are_read_as_words_whatever_they_look_like(tmp_path):
+    rows = [
+        f"{('true', 'false', 'maybe')[k % 3]},{('2023-01-31', 'later')[k % 2]},{k}"
+        for k in range(40)
+    ]
+    model = tmp_path / "m.psilon"
+    run("fit", table(tmp_path, "a,b,y", *rows), *FIT, "--out", model)
+    estimator = load(model)
+    assert estimator.encoder_.codes[0].levels == ("false", "maybe", "true")
+    new = table(tmp_path, "a,b", "true,2023-01-31", "false,2023-01-31", name="new.csv")
+    assert read_for(estimator, new, TextStyle())["a"].to_list() == ["true", "false"]
+    assert read_for(estimator, new, TextStyle())["b"].to_list() == ["2023-01-31"] * 2
+    yes = table(tmp_path, "a,y", *(f"{('true', 'false')[k % 2]},{k}" for k in range(40)))
+    run("fit", yes, *FIT, "--out", model)
+    assert load(model).encoder_.codes[0].levels == ("False", "True")
+    assert read_for(load(model), new, TextStyle())["a"].to_list() == [True, False]
+
+
+def test_groups_are_read_like_a_whole_table(tmp_path):
+    text = as_text(numbers(80)).with_columns(
+        store=pl.Series([f"0{1 + k % 2}" for k in range(80)]),
+        day=pl.Series([f"2023-01-0{1 + k % 2}" for k in range(80)]),
+    )
+    text.write_csv(tmp_path / "text.csv")
+    fit = ("fit-many", tmp_path / "text.csv", "--target", "y", "--width", 4, "--max-steps", 2)
+    fit = (*fit, "--strength", 0.001)
+    _, said = run(*fit, "--by", "store", "--drop", "day", "--out", tmp_path / "a")
+    assert "Read as numbers: 'price' (such as '$" in said
+    assert pl.read_parquet(tmp_path / "a" / "index.parquet")["group"].to_list() == [1, 2]
+    run(*fit, "--by", "day", "--words", "rate", "--month-first", "--out", tmp_path / "b")
+    index = pl.read_parquet(tmp_path / "b" / "index.parquet")
+    assert index["group"].to_list() == [dt.date(2023, 1, 1), dt.date(2023, 1, 2)]
+    kinds = load(tmp_path / "b" / index["path"][0]).encoder_.kinds
+    assert kinds == ("number", "category", "time", "category", "category")
+
+
+def test_numbers_of_a_file_with_types_can_be_words(tmp_path):
+    path = tmp_path / "t.parquet"
+    pl.DataFrame({"a": [1, 2, None], "b": [1.0, 2.0, 2.5], "y": [1.0, 2.0, 3.0]}).write_parquet(
+        path
+    )
+    assert read(path, words=["a", "b"])["a"].to_list() == ["1", "2", None]
+    assert read(path, words=["b"])["b"].to_list() == ["1", "2", "2.5"]
+    with pytest.raises(ValueError, match="has no column 'c'"):
+        read(path, words=["c"])
+    pl.DataFrame({"a": ["1", "2", "3"], "y": [1.0, 2.0, 3.0]}).write_parquet(path)
+    assert read(path)["a"].to_list() == ["1", "2", "3"]  # the type says so
