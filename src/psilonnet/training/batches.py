@@ -149,7 +149,7 @@ def _check_weight(weight: Tensor, count: int) -> None:
 
 
 def _check_everybody_has_rows(weight: Tensor) -> None:
-    without = (torch.atleast_2d(weight).sum(dim=-1) <= 0).nonzero().flatten().tolist()
+    without = (weight.sum(dim=-1) <= 0).reshape(-1).nonzero().flatten().tolist()
     if without:
         who = "A table" if weight.dim() == 1 else f"Member {without[0]}"
         raise ValueError(f"{who} must have a row whose weight is above zero. Got none.")
