@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import datetime
 import decimal
+import hashlib
+import io
 import json
 import math
 import numbers
@@ -22,7 +24,8 @@ import numpy as np
 
 Array = np.ndarray[Any, Any]
 
-FORMAT = 1
+FORMAT = 2
+WEIGHTS = ("weights.npz", "weights.new.npz")  # the second: an export was stopped before the move
 DAY = 86_400_000.0  # milliseconds
 BEND = 3.0  # deviations; from about here on numbers are clipped, or grow like a logarithm
 FAR = 1e15  # no number is farther from the center than this many scales
@@ -49,13 +52,8 @@ class Predictor:
     """
 
     def __init__(self, folder: Any) -> None:
-        manifest = json.loads((Path(folder) / "manifest.json").read_text(encoding="utf-8"))
-        if manifest.get("format") != FORMAT:
-            raise ValueError(
-                f"This file reads exports of format {FORMAT}. The folder {str(folder)!r} has "
-                f"format {manifest.get('format')!r}: use the predictor.py beside it."
-            )
-        with np.load(Path(folder) / "weights.npz", allow_pickle=False) as arrays:
+        manifest, weights = read_export(folder)
+        with np.load(io.BytesIO(weights), allow_pickle=False) as arrays:
             self._members = [_Net(m, layers, arrays) for m, layers in enumerate(manifest["nets"])]
             self._moves = arrays["moves"]  # (combinations, encoded columns)
         self._encoder = _Encoder(**manifest["encoder"])
@@ -144,19 +142,38 @@ class Predictor:
         return np.asarray(2 * np.max([n.rounding(size, members) for n in self._members], axis=0))
 
 
+def read_export(folder: Any) -> tuple[dict[str, Any], bytes]:
+    """Return the manifest of an exported model, and the weights that it belongs to."""
+    manifest = json.loads((Path(folder) / "manifest.json").read_text(encoding="utf-8"))
+    if manifest.get("format") != FORMAT:
+        raise ValueError(
+            f"This file reads exports of format {FORMAT}. The folder {str(folder)!r} has "
+            f"format {manifest.get('format')!r}: use the predictor.py beside it."
+        )
+    for path in (Path(folder) / name for name in WEIGHTS):
+        weights = path.read_bytes() if path.is_file() else b""
+        if hashlib.sha256(weights).hexdigest() == manifest["weights"]:
+            return manifest, weights
+    raise ValueError(
+        "The weights.npz beside a manifest.json must be of the same export. That in "
+        f"{str(folder)!r} is missing, damaged or another: copy the whole folder, or export again."
+    )
+
+
 class _Net:
     """One network: ``x -> sum_t W_t phi_t(h) + b``, layer after layer."""
 
-    def __init__(self, member: int, layers: list[dict[str, Any]], arrays: Any) -> None:
+    def __init__(self, member: int, layers: list[dict[str, str]], arrays: Any) -> None:
         self.inputs = arrays[f"{member}.inputs"]  # the encoded columns that are read
         self.layers = []
+        width = len(self.inputs)
         for k, layer in enumerate(layers):
-            name = f"{member}.{k}"
-            weight = _dense(layer["shape"], name, arrays)
-            edges = arrays[f"{name}.edges"] if layer["split"] == "knots" else None
-            self.layers.append(
-                (layer["split"], np.ascontiguousarray(weight.T), arrays[f"{name}.bias"], edges)
-            )
+            name, split = f"{member}.{k}", layer["split"]
+            bias, edges = arrays[f"{name}.bias"], arrays.get(f"{name}.edges")
+            pieces = 2 if split == "crelu" else 1 if edges is None else len(edges) + 1
+            weight = _dense((len(bias), pieces * width), name, arrays)
+            self.layers.append((split, np.ascontiguousarray(weight.T), bias, edges))
+            width = len(bias)
 
     def forward(self, x: Array) -> Array:
         """Map (rows, encoded columns) to (rows, outputs)."""
@@ -335,7 +352,7 @@ def _inflated(total: Array, n: int) -> Array:
     return total * (1 + _gamma(n))
 
 
-def _dense(shape: list[int], name: str, arrays: Any) -> Array:
+def _dense(shape: tuple[int, int], name: str, arrays: Any) -> Array:
     """Return the matrix of a layer in float64, from its dense or its sparse form."""
     if name in arrays:
         return np.asarray(arrays[name], dtype=float)

@@ -42,7 +42,8 @@ class Shipping:
         Parameters
         ----------
         folder : path
-            It is made if it is not there.
+            It is made if it is not there. An older export in it is replaced as a whole, or not at
+            all.
         """
         check_is_fitted(self)
         manifest = {

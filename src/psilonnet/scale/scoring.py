@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from tqdm.auto import tqdm
 
-from psilonnet._files import ASIDE, place_of
+from psilonnet._files import remove_asides
 from psilonnet.scale.block_output import BlockScorer
 from psilonnet.scale.blocks import check_schemas, find_files, read_sources
 from psilonnet.scale.cells import outcomes
@@ -138,19 +138,12 @@ def score(
     if failures:
         raise ScoringFailedError(failures)
     outputs = [folder / block.output for block in blocks]
-    _remove_asides(folder, set(outputs))
+    remove_asides(set(outputs))
     rows, new_rows = (sum(block.rows for block in part) for part in (blocks, missing))
     texts = [text_columns(schema, shipped.columns) for schema in schemas.values()]
     return Scored(
         outputs, rows, new_rows, {n: kind for found in texts for n, kind in found.items()}
     )
-
-
-def _remove_asides(folder: Path, outputs: set[Path]) -> None:
-    """Remove what workers that were killed have left of these outputs."""
-    for aside in folder.rglob(f".*{ASIDE}"):
-        if place_of(aside) in outputs:
-            aside.unlink(missing_ok=True)
 
 
 def _score_blocks(

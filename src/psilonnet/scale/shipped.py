@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from psilonnet._extras import require
-from psilonnet.deploy.predictor import Predictor, class_numbers, probabilities
+from psilonnet.deploy.predictor import Predictor, class_numbers, probabilities, read_export
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -103,17 +103,16 @@ def _estimator(model: Any) -> Any:
 
 def _read_export(folder: Path, onnx: bytes | None) -> ShippedModel:
     Predictor(folder)  # says what is wrong with a folder that is not an export
-    text = (folder / "manifest.json").read_text(encoding="utf-8")
-    weights = (folder / "weights.npz").read_bytes()
+    manifest, weights = read_export(folder)
     # Of the content, not of the bytes: these depend on the version and on the compression.
-    facts = {k: v for k, v in json.loads(text).items() if k != "psilonnet"}
+    facts = {k: v for k, v in manifest.items() if k not in ("psilonnet", "weights")}
     digest = hashlib.sha256(json.dumps(facts, sort_keys=True).encode())
     with np.load(io.BytesIO(weights), allow_pickle=False) as arrays:
         for name in sorted(arrays.files):
             array = np.ascontiguousarray(arrays[name])
             digest.update(f"{name} {array.dtype.str} {array.shape}".encode() + array.tobytes())
     digest.update(b"numpy" if onnx is None else b"onnx")
-    return ShippedModel(text, weights, onnx, digest.hexdigest()[:32])
+    return ShippedModel(json.dumps(manifest), weights, onnx, digest.hexdigest()[:32])
 
 
 @lru_cache(maxsize=1)  # a worker scores many blocks with one model
