@@ -24,7 +24,7 @@ MISSING_WORDS = frozenset(
     ["", "na", "n/a", "n.a.", "#n/a", "nan", "nat", "null", "none", "?", "-", "--", "\u2014", "."]
 )
 CODE_DIGITS = 9  # whole numbers in groups that all have as many digits, at least these, are codes
-NAMES = {"number": "numbers", "time": "dates"}
+TEXT_KINDS: dict[str, str] = {"number": "numbers", "time": "dates"}  # and their names
 
 
 @dataclass(frozen=True)
@@ -172,7 +172,7 @@ class TextCells:
         unread = self.counts * ~readable
         if unread.sum() > self.counts.sum() / 2:
             raise TextError(
-                f"Most cells of column {self.name!r} must be readable as {NAMES[kind]}. Got "
+                f"Most cells of column {self.name!r} must be readable as {TEXT_KINDS[kind]}. Got "
                 f"{self.words[int(unread.argmax())]!r} and others: leave them empty if they are "
                 "missing, or check the column."
             )
