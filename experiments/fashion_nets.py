@@ -130,10 +130,10 @@ def bounds(net: Network) -> dict[str, float]:
     """Return the bounds of a net on the way from L-infinity to L1, in float64."""
     weights = [weight.double() for weight in net.weights()]
     return {
-        "path_norm": float(path_norm(weights, residual=True)),
-        "improved": float(path_norm(weights, residual=True, bound="improved")),
-        "merged": float(path_norm(weights, residual=True, bound="merged")),
-        "product": float(product_bound(weights, residual=True)),
+        "path_norm": float(path_norm(weights, residual=net.residual)),
+        "improved": float(path_norm(weights, residual=net.residual, bound="improved")),
+        "merged": float(path_norm(weights, residual=net.residual, bound="merged")),
+        "product": float(product_bound(weights, residual=net.residual)),
         "path_norm_joined": float(path_norm(_joined(weights))),
     }
 

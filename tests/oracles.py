@@ -18,7 +18,10 @@ Array = NDArray[np.float64]
 
 
 def path_products(
-    weights: Sequence[Array], *, residual: bool = False, outputs: Sequence[int] | None = None
+    weights: Sequence[Array],
+    *,
+    residual: Sequence[bool] = (),
+    outputs: Sequence[int] | None = None,
 ) -> Iterator[tuple[int, int, float]]:
     """Yield ``(output, input, |product of the weights|)`` of every single path, by recursion.
 
@@ -32,7 +35,7 @@ def path_products(
             yield unit, 1.0
             return
         w = weights[k]
-        skips = residual and 0 < k < len(weights) - 1
+        skips = any(residual[k : k + 1])
         for t, i in product(range(w.shape[1]), range(w.shape[2])):
             edges = [abs(float(w[unit, t, i]))] + [1.0] * (skips and i == unit)
             for edge in edges:
@@ -45,7 +48,7 @@ def path_products(
             yield o, i, value
 
 
-def path_sums(weights: Sequence[Array], *, residual: bool = False) -> Array:
+def path_sums(weights: Sequence[Array], *, residual: Sequence[bool] = ()) -> Array:
     """Return the sum over all paths from each input to each output, ``(out, in)``."""
     total = np.zeros((weights[-1].shape[0], weights[0].shape[2]))
     for o, i, value in path_products(weights, residual=residual):
@@ -53,30 +56,41 @@ def path_sums(weights: Sequence[Array], *, residual: bool = False) -> Array:
     return total
 
 
-def layer_matrix_loops(w: Array, *, bound: str, residual: bool = False) -> Array:
-    """Return the matrix of one layer ``(out, pieces, in)``, entry by entry from its definition."""
+def layer_matrix_loops(
+    w: Array, *, bound: str, residual: bool = False, outputs: Array | None = None
+) -> Array:
+    """Return the matrix of one layer ``(out, pieces, in)``, entry by entry from its definition.
+
+    With ``outputs`` of shape ``(combinations, out)`` it is that of combinations of its outputs.
+    """
+    skip = np.eye(w.shape[2]) if residual else np.zeros((w.shape[0], w.shape[2]))
+    if outputs is not None:
+        w, skip = np.einsum("co,oti->cti", outputs, w), outputs @ skip
     out, pieces, width = w.shape
     matrix = np.zeros((out, width))
     for o, i in product(range(out), range(width)):
-        skip = float(residual and o == i)
+        own = float(skip[o, i])
         column = [float(w[o, t, i]) for t in range(pieces)]
         matrix[o, i] = {
-            "original": sum(abs(c) for c in column) + pieces * skip,
-            "improved": max(abs(c) for c in column) + skip,
-            "merged": max(abs(c + skip) for c in column),
+            "original": sum(abs(c) for c in column) + pieces * abs(own),
+            "improved": max(abs(c) for c in column) + abs(own),
+            "merged": max(abs(c + own) for c in column),
         }[bound]
     return matrix
 
 
 def path_matrix_loops(
-    weights: Sequence[Array], *, bound: str, residual: bool = False, outputs: Array | None = None
+    weights: Sequence[Array],
+    *,
+    bound: str,
+    residual: Sequence[bool] = (),
+    outputs: Array | None = None,
 ) -> Array:
     """Return the product of the layer matrices, the last layer for combinations of outputs."""
-    last = weights[-1] if outputs is None else np.einsum("co,oti->cti", outputs, weights[-1])
     matrix = np.eye(weights[0].shape[2])
-    for k, w in enumerate([*weights[:-1], last]):
-        block = residual and 0 < k < len(weights) - 1
-        matrix = layer_matrix_loops(w, bound=bound, residual=block) @ matrix
+    for k, w in enumerate(weights):
+        block, asked = any(residual[k : k + 1]), outputs if k == len(weights) - 1 else None
+        matrix = layer_matrix_loops(w, bound=bound, residual=block, outputs=asked) @ matrix
     return matrix
 
 
@@ -144,14 +158,14 @@ class Net:
     """A network, or many of one shape on leading axes.
 
     ``edges`` of shape ``(..., 1, pieces - 1, in)`` are knots on the inputs. Hidden layers are
-    "relu" or "crelu"; with ``residual`` those between the first and the last are added to their
-    input. The input of the first layer is not activated.
+    "relu" or "crelu"; ``residual`` says which layers are added to their input, none if it is
+    empty. The input of the first layer is not activated.
     """
 
     weights: list[Array]
     biases: list[Array]
     activation: str = "relu"
-    residual: bool = False
+    residual: Sequence[bool] = ()
     edges: Array | None = None
 
     @property
@@ -172,7 +186,10 @@ def random_net(
     knots: int = 1,
     members: tuple[int, ...] = (),
 ) -> Net:
-    """Return random nets with ``knots`` pieces on each input; a third of the weights are 0."""
+    """Return random nets with ``knots`` pieces on each input; a third of the weights are 0.
+
+    With ``residual`` the layers between the first and the last are added to their input.
+    """
     hidden = {"relu": 1, "crelu": 2}[activation]
     weights, biases = [], []
     for k, (width, out) in enumerate(pairwise(widths)):
@@ -180,7 +197,8 @@ def random_net(
         weights.append(rng.normal(size=shape) * (rng.random(shape) < 2 / 3) / np.sqrt(width))
         biases.append(rng.normal(size=(*members, out)) / 2)
     edges = np.sort(rng.normal(size=(*members, 1, knots - 1, widths[0])), axis=-2)
-    return Net(weights, biases, activation, residual, edges if knots > 1 else None)
+    blocks = [residual and 0 < k < len(weights) - 1 for k in range(len(weights))]
+    return Net(weights, biases, activation, blocks, edges if knots > 1 else None)
 
 
 def aligned(net: Net) -> Net:
@@ -226,7 +244,7 @@ def forward(net: Net, x: Array, depth: int | None = None) -> tuple[Array, Array]
         moved = moved.reshape(*x.shape[:-2], rows * net.inputs, -1) @ flat
         moved = moved.reshape(*x.shape, -1)
         value = pieces.reshape(*z.shape[:-1], -1) @ flat + b[..., None, :]
-        skips = net.residual and 0 < k < len(net.weights) - 1
+        skips = any(net.residual[k : k + 1])
         z, jacobian = (z + value, jacobian + moved) if skips else (value, moved)
     return z, jacobian
 
@@ -328,7 +346,7 @@ def all_patterns_lipschitz(net: Net) -> float:
         matrix = np.eye(net.inputs)
         for k, (w, pick) in enumerate(zip(net.weights, pattern, strict=True)):
             layer = np.stack([w[:, t, i] * (t >= 0) for i, t in enumerate(pick)], axis=1)
-            if net.residual and 0 < k < len(net.weights) - 1:
+            if any(net.residual[k : k + 1]):
                 layer = layer + np.eye(w.shape[-1])
             matrix = layer @ matrix
         largest = max(largest, float(matrix_norm(matrix.T)[0]))

@@ -1,8 +1,11 @@
 """Bad inputs, each with the error and the words that it must give: rule, value, remedy."""
 
+import datetime as dt
+
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 from scipy import sparse
 
 from psilonnet import PSiLONClassifier, PSiLONRegressor
@@ -32,6 +35,10 @@ def with_cell(value, kind=float):
 def fit(table=X, target=Y, model=classifier, **options):
     parameters = options.pop("parameters", {})
     return lambda: model(**parameters).fit(table, target, **options)
+
+
+def quantity(target):
+    return fit(X, target, regressor)
 
 
 def predict(table, train=FRAME):
@@ -100,7 +107,39 @@ BAD_INPUTS = {
     "one class of weight": (
         fit(sample_weight=(Y == 1).astype(float)), ValueError, r"one class only",
     ),
-    "numbers as labels": (fit(X, X[:, 0]), ValueError, r"Unknown label type"),
+    "numbers as labels": (
+        fit(X, X[:, 0]), ValueError, r"Unknown label type: continuous.*Got 0.12.*PSiLONRegressor",
+    ),
+    "missing word in a list of labels": (
+        fit(X, ["a", "b", np.nan] * 10), ValueError, r"must not be missing.*row 2.*Drop",
+    ),
+    "masked labels": (
+        fit(X, np.ma.masked_array(Y, mask=[1] + [0] * 29)), ValueError, r"not be missing.*row 0",
+    ),
+    "missing labels from Arrow": (
+        fit(X, pa.array([None, "a", "b"] * 10)), ValueError, r"must not be missing.*row 0",
+    ),
+    "labels of two types in a list": (
+        fit(X, ["a", 1] * 15), ValueError, r"of one type.*\['int', 'str'\]: turn all of them",
+    ),
+    "labels beyond 64 bits": (
+        fit(X, [10**20, 1] * 15), ValueError, r"within 64 bits. Got one of 21 figures: turn them into",
+    ),
+    "complex labels": (fit(X, X[:, 0] + 1j), ValueError, r"Labels must be words.*Got .*1j\)"),
+    "booleans and numbers as labels": (
+        fit(X, [True, 2] * 15), ValueError, r"of one type.*\['bool', 'int'\]: turn all of them",
+    ),
+    "labels in two columns of a list": (fit(X, [[0, 1]] * 30), ValueError, r"should be a 1d arr"),
+    "dates as Python labels": (
+        fit(X, [dt.date(2020, 1, 1), dt.date(2021, 1, 1)] * 15), ValueError,
+        r"Labels must be words, numbers or booleans. Got .*2020, 1, 1.*: turn them into words",
+    ),
+    "bytes as labels": (
+        fit(X, np.array([b"a", b"b"] * 15)), ValueError, r"Labels must be words.*b'a'.*into words",
+    ),
+    "lists as labels": (
+        fit(X, pl.Series([[1], [2]] * 15)), ValueError, r"Labels must be words.*turn them into",
+    ),
     "NaN among labels": (fit(X, np.where(Y, 1.0, np.nan)), ValueError, r"y contains NaN.*Drop"),
     "None among labels": (
         fit(X, np.where(Y, "a", None).astype(object)), ValueError, r"NaN or None.*class of",
@@ -110,14 +149,68 @@ BAD_INPUTS = {
         fit(X, np.array(["a", 1] * 15, dtype=object)), ValueError, r"Labels must be of one type",
     ),
     "NaN among numbers": (
-        fit(X, np.where(Y, 1.0, np.nan), regressor), ValueError, r"y contains NaN",
+        quantity(np.r_[X[:29, 0], np.nan]), ValueError, r"y contains NaN.*in row 29. Drop",
+    ),
+    "None among numbers": (quantity([1.0, None] * 15), ValueError, r"y contains NaN.*in row 1\."),
+    "masked numbers": (
+        quantity(np.ma.masked_array(X[:, 0], mask=[1] + [0] * 29)), ValueError, r"NaN.*in row 0",
+    ),
+    "NA among numbers": (
+        quantity(pd.Series([1, None] * 15, dtype="Int64")), ValueError, r"contains NaN.*in row 1",
+    ),
+    "null among numbers": (
+        quantity(pl.DataFrame({"a": X[:, 0], "b": [1, None] * 15})), ValueError, r"NaN.*in row 1",
     ),
     "infinite number": (
-        fit(X, np.where(Y, 1.0, np.inf), regressor), ValueError, r"y contains infinity",
+        quantity(np.where(Y, 1.0, np.inf)), ValueError, r"y contains infinity in row \d+\. Replace",
     ),
-    "words as numbers": (fit(X, ["a"] * 30, regressor), ValueError, r"could not convert"),
+    "words as numbers": (
+        quantity(["a", "b"] * 15), ValueError, r"must be numbers. Got words.*'a'.*PSiLONClassifier",
+    ),
+    "words among numbers": (
+        quantity(np.array([1.5, "n/a"] * 15, dtype=object)), ValueError,
+        r"must be numbers. Got words such as 'n/a' among others: turn them into numbers, or drop",
+    ),
+    "numbers as words": (
+        quantity(["1.5", "2"] * 15), ValueError, r"numbers as words, such as '1.5'.*astype\(float\)",
+    ),
+    "numbers as words in polars": (
+        quantity(pl.Series(["1.5", "2"] * 15)), ValueError, r"such as '1.5': convert.*float",
+    ),
+    "words in a frame": (
+        quantity(pd.DataFrame({"a": X[:, 0], "b": ["x", "y"] * 15})), ValueError, r"words.*'x'",
+    ),
+    "words from Arrow": (quantity(pa.array(["x", "y"] * 15)), ValueError, r"Got words.*'x'"),
+    "bytes as numbers": (quantity(np.array([b"x"] * 30)), ValueError, r"Got words.*b'x'"),
+    "booleans as numbers": (
+        quantity(Y == 1), ValueError, r"Got booleans: use PSiLONClassifier.*astype\(float\)",
+    ),
+    "booleans of pandas": (
+        quantity(pd.Series(Y == 1, dtype="boolean")), ValueError, r"Got booleans: use PSiLONCla",
+    ),
+    "categories as numbers": (
+        quantity(pd.Series(Y, dtype="category")), ValueError, r"Got categories: use PSiLONClassi",
+    ),
+    "categories in a frame": (
+        quantity(pl.DataFrame({"a": pl.Series(["x", "y"] * 15, dtype=pl.Categorical)})), ValueError,
+        r"Got categories: use PSiLONClassifier",
+    ),
+    "dates as numbers": (
+        quantity(pd.Series(pd.date_range("2020-01-01", periods=30, tz="UTC"))), ValueError,
+        r"Got times: turn them into numbers, such as days",
+    ),
+    "Python dates as numbers": (quantity([dt.date(2020, 1, 1)] * 30), ValueError, r"Got times"),
+    "durations as numbers": (quantity([dt.timedelta(1)] * 30), ValueError, r"Got times: turn"),
+    "complex numbers": (quantity(X[:, 0] + 1j), ValueError, r"Complex data not supported.*parts"),
+    "complex cells": (
+        quantity(np.array([1j, 2.0] * 15, dtype=object)), ValueError, r"Complex data not supported",
+    ),
+    "lists as numbers": (quantity(pl.Series([[1], [2]] * 15)), ValueError, r"Got .* of type"),
+    "number beyond all floats": (quantity([10**400, 1] * 15), ValueError, r"below 1.8e308. Got"),
+    "ragged target": (quantity([[1, 2], [3]] * 15), ValueError, r"shape \(rows,\).*length"),
+    "target without columns": (quantity(np.empty((30, 0))), ValueError, r"\(30, 0\) instead"),
     "target of three dimensions": (
-        fit(X, np.ones((30, 1, 1)), regressor), ValueError, r"dim 3|shape \(rows,\)",
+        quantity(np.ones((30, 1, 1))), ValueError, r"shape \(rows,\) or .*Got \(30, 1, 1\)",
     ),
     # weights
     "negative weight": (fit(sample_weight=-np.ones(30)), ValueError, r"[Nn]egative"),
@@ -172,8 +265,23 @@ BAD_INPUTS = {
     "batch_size": (parameter(batch_size="all"), ValueError, r"'batch_size'.*Got 'all'"),
     "learning_rate": (parameter(learning_rate=0), ValueError, r"'learning_rate'.*above 0. Got 0"),
     "learning_rate NaN": (parameter(learning_rate=np.nan), ValueError, r"'learning_rate'.*nan"),
-    "device without memory": (parameter(device="meta"), ValueError, r"'device'.*Got 'meta'"),
-    "device that is not there": (parameter(device="xpu:7"), ValueError, r"'device'.*Got 'xpu:7'"),
+    "device without memory": (
+        parameter(device="meta"), ValueError, r"'device'.*Got 'meta'.*no memory.*device='cpu'",
+    ),
+    "CUDA device that is not there": (
+        parameter(device="cuda:99"), ValueError,
+        r"Got 'cuda:99' instead: (this build of PyTorch|PyTorch) .*There is 'cpu'.*device='cpu'",
+    ),
+    "Apple device that is not there": (
+        parameter(device="mps:99"), ValueError, r"Got 'mps:99' instead: .*PyTorch.*device='cpu'",
+    ),
+    "Intel device that is not there": (
+        parameter(device="xpu:99"), ValueError, r"Got 'xpu:99' instead: .*no .*xpu.*device='cpu'",
+    ),
+    "device of a plug-in": (
+        parameter(device="privateuseone"), ValueError, r"knows no such device here.*device='cpu'",
+    ),
+    "device that is no word": (parameter(device=0), ValueError, r"Got 0 instead: give its name"),
     "width beyond all memory": (
         parameter(width=10**6, depth=3, reg_strength=1e-3), MemoryError, r"needs.*smaller width",
     ),
@@ -184,7 +292,9 @@ BAD_INPUTS = {
         fit(X, np.array(["2020-01-01", "2021-01-01"] * 15, dtype="datetime64[D]")), ValueError,
         r"Labels must be words, numbers or booleans. Got|Unknown label type",
     ),
-    "device": (parameter(device="gpu7"), ValueError, r"'device'.*Got 'gpu7'"),
+    "device": (
+        parameter(device="gpu7"), ValueError, r"Got 'gpu7' .* knows no such device.*device='cpu'",
+    ),
     "selection": (parameter(selection="worst"), ValueError, r"'one_standard_error'. Got 'worst'"),
     "verbose": (parameter(verbose="loud"), ValueError, r"'verbose'.*'auto'. Got 'loud'"),
     "random_state": (parameter(random_state="seed"), ValueError, r"'seed' cannot be used to seed"),

@@ -24,13 +24,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from psilonnet import PSiLONClassifier, PSiLONRegressor
+from psilonnet.estimators import HeldOutWarning
 from psilonnet.estimators.choosing import HeldOut
-from psilonnet.estimators.fitting import Problem
+from psilonnet.estimators.fitting import LostNetworksWarning, Pick, Problem, train_on_all
 from psilonnet.estimators.pruning import CUTS, sparsest_that_holds
-from psilonnet.estimators.splits import make_splits
-from psilonnet.estimators.targets import fit_temperature
 from psilonnet.nn import path_norm_penalty
-from psilonnet.tables import OutOfRangeWarning
+from psilonnet.tables import OutOfRangeWarning, read_columns
 from psilonnet.training import DivergedError, members_of, take_members
 
 SMALL = {
@@ -99,17 +98,6 @@ def test_object_arrays_and_lists_give_the_same_model():
     )
 
 
-def test_weights_are_repeats_and_order_does_not_matter():
-    frame, labels, _ = messy(60)
-    rng = np.random.default_rng(0)
-    times = rng.integers(0, 4, len(frame))
-    repeated = rng.permutation(np.repeat(np.arange(len(frame)), times))
-    weighted = PSiLONClassifier(**SMALL).fit(frame, labels, sample_weight=times)
-    listed = PSiLONClassifier(**SMALL).fit(frame.iloc[repeated], labels[repeated])
-    assert weighted.reg_strength_ == listed.reg_strength_
-    np.testing.assert_array_equal(weighted.predict_proba(frame), listed.predict_proba(frame))
-
-
 def test_class_weights_move_predictions_as_sample_weights_do():
     frame, labels, _ = messy()
     plain = PSiLONClassifier(**QUICK, calibrate=False).fit(frame, labels)
@@ -167,27 +155,6 @@ def test_path_tells_what_was_tried(fitted):
     assert path["valid_loss"][k] == min(left)
 
 
-@pytest.mark.parametrize("validation", [0.25, 3])
-def test_validation_by_fraction_folds_and_groups(validation, monkeypatch):
-    frame, labels, _ = messy(90)
-    seen = []
-
-    def splits_of(strata, groups, *settings):
-        seen.append((groups, make_splits(strata, groups, *settings)))
-        return seen[-1][1]
-
-    monkeypatch.setattr("psilonnet.estimators.base.make_splits", splits_of)
-    model = PSiLONClassifier(**{**SMALL, "validation": validation})
-    model.fit(frame, labels, groups=np.repeat(np.arange(15), 6))
-    assert model.path_ is not None
-    ((groups, splits),) = seen
-    assert np.bincount(groups).tolist() == [6] * 15
-    for train, held in splits:
-        assert not set(groups[train]) & set(groups[held])
-    if validation == 3:
-        assert sorted(np.concatenate([held for _, held in splits])) == list(range(90))
-
-
 def test_one_standard_error_buys_a_smaller_bound():
     frame, _, score = messy(300)
     noisy = score + np.random.default_rng(0).normal(size=300)
@@ -229,21 +196,16 @@ def test_average_has_the_least_loss_on_held_out_rows():
     assert losses["average"] < losses["best"]
 
 
-def test_splits_are_stratified():
-    strata = np.array([0] * 80 + [1] * 20)
-    ((train, held),) = make_splits(strata, None, 0.2, 0)
-    assert np.bincount(strata[held]).tolist() == [16, 4]
-    assert len(train) + len(held) == 100
-    assert (make_splits(strata, None, 0.2, 1)[0][1] != held).any()
-
-
-@pytest.mark.parametrize("n", [2, 3, 5, 12, 19, 25, 100])
+@pytest.mark.parametrize("n", [2, 3, 5, 12, 39, 40, 100])
 def test_tiny_tables_fall_back_to_a_stated_strength(n):
     rng = np.random.default_rng(n)
     x = rng.normal(size=(n, 2))
-    regressor = PSiLONRegressor(**SMALL).fit(x, x[:, 0])
-    classifier = PSiLONClassifier(**SMALL).fit(x, np.arange(n) % 2)
-    if n < 20:
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        regressor = PSiLONRegressor(**SMALL).fit(x, x[:, 0])
+        classifier = PSiLONClassifier(**SMALL).fit(x, np.arange(n) % 2)
+    assert [w.category for w in said] == [HeldOutWarning] * (2 if n < 40 else 0)
+    if n < 40:
         assert regressor.path_ is None
         assert classifier.path_ is None
         assert regressor.reg_strength_ == classifier.reg_strength_ == 5e-3
@@ -260,18 +222,12 @@ def test_folds_may_be_any_whole_number():
     assert model.held_out_score_ == expected.held_out_score_ is not None
 
 
-def test_a_class_of_one_row_does_not_keep_others_from_being_held_out():
-    x = np.random.default_rng(0).normal(size=(60, 2))
-    labels = np.array([2, *(x[1:, 0] > 0)]).astype(int)
-    assert PSiLONClassifier(**QUICK).fit(x, labels).held_out_score_ > 0.5
-    folds = PSiLONClassifier(**{**QUICK, "validation": 3}).fit(x, labels)
-    assert folds.held_out_score_ is None  # in one fold nothing is left of the class
-
-
 def test_small_tables_use_a_strength_that_was_given():
     x = np.random.default_rng(0).normal(size=(10, 2))
     for given, used in (([0.1, 1.0], 0.1), ([0.0, 1e-3], 1e-3), ("auto", 5e-3)):
-        model = PSiLONRegressor(**{**QUICK, "reg_strength": given}).fit(x, x[:, 0])
+        model = PSiLONRegressor(**{**QUICK, "reg_strength": given})
+        with pytest.warns(HeldOutWarning, match=f"The strength is {used:g}, knots are 0"):
+            model.fit(x, x[:, 0])
         assert model.path_ is None
         assert model.reg_strength_ == used
 
@@ -338,20 +294,12 @@ def test_pruning_leaves_zeros_and_says_so():
     assert "exact zeros" in model.summary()
 
 
-def test_temperature_minimises_the_loss():
-    rng = np.random.default_rng(0)
-    logits = rng.normal(size=(4000, 1)) * 3
-    y = (rng.random(4000) < 1 / (1 + np.exp(-logits[:, 0] / 2))).astype(float)
-    assert fit_temperature(logits, y, np.ones(4000)) == pytest.approx(2.0, rel=0.1)
-    wide = rng.normal(size=(4000, 3))
-    chosen = wide.argmax(axis=1).astype(float)
-    assert fit_temperature(wide, chosen, np.ones(4000)) < 0.2
-
-
 def test_calibration_can_be_turned_off():
     frame, labels, _ = messy()
     assert PSiLONClassifier(**QUICK, calibrate=False).fit(frame, labels).temperature_ == 1.0
-    assert PSiLONClassifier(**QUICK).fit(frame, labels).temperature_ != 1.0
+    strong = {**QUICK, "reg_strength": 0.1}  # small logits, which held-out rows refute
+    assert PSiLONClassifier(**strong).fit(frame, labels).temperature_ < 0.9
+    assert PSiLONClassifier(**strong, calibrate=False).fit(frame, labels).temperature_ == 1.0
 
 
 def test_seed_decides_everything():
@@ -486,12 +434,15 @@ def test_held_out_score_counts_weights_and_needs_held_out_rows():
     x = np.random.default_rng(0).normal(size=(60, 2))
     copies = np.repeat([1, 3], 30)
     chooses = PSiLONRegressor(**SMALL)
-    weighted = clone(chooses).fit(x, x[:, 0], sample_weight=copies)
-    repeated = clone(chooses).fit(np.repeat(x, copies, axis=0), np.repeat(x[:, 0], copies))
+    split, rows = (np.arange(12, 60), np.arange(12)), np.repeat(np.arange(60), copies)
+    same = tuple(np.flatnonzero(np.isin(rows, side)) for side in split)
+    weighted = clone(chooses).set_params(validation=[split]).fit(x, x[:, 0], sample_weight=copies)
+    repeated = clone(chooses).set_params(validation=[same]).fit(x[rows], x[rows, 0])
     assert weighted.held_out_score_ is not None
     assert weighted.held_out_score_ == repeated.held_out_score_
     assert (weighted.n_rows_, repeated.n_rows_) == (60, 120)
-    assert clone(chooses).fit(x[:10], x[:10, 0]).held_out_score_ is None
+    with pytest.warns(HeldOutWarning):
+        assert clone(chooses).fit(x[:10], x[:10, 0]).held_out_score_ is None
     assert PSiLONRegressor(**QUICK).fit(x, x[:, 0]).held_out_score_ is None  # nothing to choose
     one = PSiLONRegressor(**QUICK).fit(x, x[:, 0], validation_data=(x[:1], x[:1, 0]))
     assert one.held_out_score_ is None  # one row has no R^2
@@ -668,7 +619,7 @@ def test_tables_that_are_read_after_all():
     frame = pd.DataFrame({"a": rng.normal(size=60)})
     model = PSiLONRegressor(**QUICK).fit(frame.assign(cut=pd.cut(frame.a, 3)), frame.a)
     assert len(model.encoder_.codes[1].levels) == 3
-    with pytest.warns(UserWarning, match="without a value in any row"):
+    with pytest.warns(UserWarning, match="has no value in any row"):
         model = PSiLONRegressor(**QUICK).fit(frame.assign(e=np.nan), frame.a)
     assert (model.predict(frame.assign(e="x")) == model.predict(frame.assign(e=1.0))).all()
     wide = pl.DataFrame({"a": pl.Series(range(60), dtype=pl.Int128)})
@@ -676,3 +627,22 @@ def test_tables_that_are_read_after_all():
     masked = np.ma.masked_greater(rng.normal(size=(60, 2)), 1.0)
     model = PSiLONRegressor(**QUICK).fit(masked, frame.a)
     assert (model.predict(masked) == model.predict(masked.filled(np.nan))).all()
+
+
+def test_networks_that_diverge_are_named_and_left_out():
+    x = np.random.default_rng(0).normal(size=(60, 2))
+    model = PSiLONRegressor(**{**SMALL, "reg_strength": (1e-3, 1e39)})  # overflows in float32
+    with pytest.warns(LostNetworksWarning, match="1 of 2 networks diverged in the choice"):
+        model.fit(x, x[:, 0])
+    assert model.reg_strength_ == 1e-3
+    problem = model._problem(read_columns(x), x[:, :1], np.ones(60))
+    design = model._design(0, 0, 60)
+    picks = [Pick(design, strength, 0.25) for strength in (1e-3, 1e39, 1e-2)]
+    training = train_on_all(problem, picks, n_members=2, prune=None)
+    run = next(training).run()
+    lost = pytest.warns(LostNetworksWarning, match="2 of 6 networks diverged in the last training")
+    with lost, pytest.raises(StopIteration) as end:
+        training.send(run)
+    net, _, used = end.value.value
+    assert members_of(net) == 4
+    assert [(pick.strength, pick.weight) for pick in used] == [(1e-3, 0.5), (1e-2, 0.5)]

@@ -1,11 +1,14 @@
 """Model files: the same predictions, small, and never trusted."""
 
+import math
 import os
+import pickle
 import random
 import re
 import struct
 import tracemalloc
 import warnings
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -13,11 +16,13 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from torch.overrides import TorchFunctionMode
 
 import psilonnet
 from psilonnet import ModelFileError, PSiLONClassifier, PSiLONRegressor
 from psilonnet.deploy import write_model_file
 from psilonnet.deploy.model_file import read_model_file
+from psilonnet.deploy.predictor import Predictor
 
 SMALL = {
     "width": 8,
@@ -113,6 +118,60 @@ def test_models_are_loaded_and_used_in_inference_mode(tmp_path):
         np.testing.assert_array_equal(loaded.predict(frame), model.predict(frame))
 
 
+@contextmanager
+def default_dtype(dtype):
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(dtype)
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(before)
+
+
+def promises(model, frame):
+    """Return what a model says of rows, as one array per question."""
+    if isinstance(model, PSiLONClassifier):
+        return [
+            model.predict_proba(frame),
+            model.certify(frame),
+            model.certify(frame, method="local"),
+        ]
+    return [model.predict(frame), *model.interval(frame, 0.1)]
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_models_do_not_depend_on_the_default_dtype(name, tmp_path):
+    said = []
+    for dtype in (torch.float32, torch.float64):
+        with default_dtype(dtype):
+            model, frame = fitted(name)
+            model.save(tmp_path / str(dtype))
+            said.append(promises(model, frame))
+            said.append(promises(pickle.loads(pickle.dumps(model)), frame))
+    narrow, wide = (read_model_file(tmp_path / f"torch.float{bits}") for bits in (32, 64))
+    assert narrow[0] == wide[0]
+    assert all(t.dtype == torch.float32 and t.equal(wide[1][name]) for name, t in narrow[1].items())
+    with default_dtype(torch.float64):
+        said.append(promises(psilonnet.load(tmp_path / "torch.float32"), frame))
+    said.append(promises(psilonnet.load(tmp_path / "torch.float64"), frame))
+    for answers in said[1:]:
+        for answer, first in zip(answers, said[0], strict=True):
+            np.testing.assert_array_equal(answer, first)
+
+
+def test_exports_do_not_depend_on_the_default_dtype(tmp_path):
+    model, frame = fitted("knots")
+    expected = model.predict_proba(frame)
+    for dtype in (torch.float32, torch.float64):
+        with default_dtype(dtype):
+            model.export_numpy(tmp_path / str(dtype))
+            model.export_onnx(tmp_path / f"{dtype}.onnx")
+        predictor = Predictor(tmp_path / str(dtype))
+        np.testing.assert_allclose(predictor.predict_proba(frame), expected, rtol=1e-9)
+    onnx = [(tmp_path / f"{dtype}.onnx").read_bytes() for dtype in (torch.float32, torch.float64)]
+    assert onnx[0] == onnx[1]
+
+
 def test_unnamed_columns_stay_unnamed(tmp_path):
     x = np.random.default_rng(0).normal(size=(40, 2))
     PSiLONRegressor(**SMALL).fit(x, x[:, 0]).save(tmp_path / "model")
@@ -204,20 +263,90 @@ def mutate_manifest(value, chance):
     )  # fmt: skip
 
 
+def mutate_sizes(tensors, chance):
+    """Declare other sizes, in one tensor or in all: what was 8 long is 0, 1 or huge everywhere."""
+    sizes = sorted({size for tensor in tensors.values() for size in tensor.shape})
+    new = {size: chance.choice([0, 0, 1, 2, 2**12, 2**20]) for size in chance.sample(sizes, 2)}
+    changed = chance.choice([list(tensors), [chance.choice(sorted(tensors))]])
+    return {
+        name: resized(tensor, new, chance) if name in changed else tensor
+        for name, tensor in tensors.items()
+    }
+
+
+def resized(tensor, new, chance):
+    shape = [new.get(size, size) for size in tensor.shape]
+    if math.prod(shape) > 10_000:  # a file holds what it declares: a huge tensor is empty
+        shape[chance.randrange(len(shape))] = 0
+    return tensor.new_ones(shape)
+
+
+class LargestTensor(TorchFunctionMode):
+    """Notes the bytes of the largest tensor that is made; tracemalloc does not see them."""
+
+    most = 0
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        made = func(*args, **(kwargs or {}))
+        if isinstance(made, torch.Tensor) and not made.is_meta:
+            self.most = max(self.most, made.untyped_storage().nbytes())
+        return made
+
+
 def attempt(path, watched):
     """Load a file: it must give a model, or a ModelFileError, in little memory."""
+    if not watched:
+        return load_or_none(path)
+    tracemalloc.start()
+    with LargestTensor() as tensor:
+        model = load_or_none(path)
+    taken = max(tracemalloc.get_traced_memory()[1], tensor.most)
+    tracemalloc.stop()
     size = path.stat().st_size
-    if watched:
-        tracemalloc.start()
+    assert taken < 2 * size + 400_000, f"{taken} bytes for a file of {size}"
+    return model
+
+
+def load_or_none(path):
     try:
         return psilonnet.load(path)
     except ModelFileError:
         return None
-    finally:
-        if watched:
-            taken = tracemalloc.get_traced_memory()[1]
-            tracemalloc.stop()
-            assert taken < 2 * size + 400_000, f"{taken} bytes for a file of {size}"
+
+
+@pytest.mark.parametrize(
+    "shape", [(2**21, 0, 64), (1, 0, 2**27), (2**27, 0, 2), (0, 8, 2**27), (2**40, 0, 2**10)]
+)
+def test_sizes_are_checked_before_memory_is_taken(shape, tmp_path):
+    model, _ = fitted("knots")
+    model.save(tmp_path / "model")
+    manifest, tensors = read_model_file(tmp_path / "model")
+    columns = tensors["0.direction"].shape[-1]
+    write_model_file(
+        tmp_path / "lie", manifest, {**tensors, "0.direction": torch.ones(*shape, columns)}
+    )
+    assert (tmp_path / "lie").stat().st_size < 6000
+    assert attempt(tmp_path / "lie", watched=True) is None
+
+
+def test_model_without_members_is_refused(tmp_path):
+    model, _ = fitted("crelu")
+    model.save(tmp_path / "model")
+    manifest, tensors = read_model_file(tmp_path / "model")
+    none = {name: tensor[:0] if tensor.dim() else tensor for name, tensor in tensors.items()}
+    write_model_file(tmp_path / "lie", manifest, none)
+    with pytest.raises(ModelFileError, match=r"'0\.bias' is empty"):
+        psilonnet.load(tmp_path / "lie")
+
+
+def test_long_labels_take_no_memory(tmp_path):
+    model, _ = fitted("binary")
+    model.save(tmp_path / "model")
+    manifest, tensors = read_model_file(tmp_path / "model")
+    labels = sorted([*map(str, range(2000)), "x" * 20_000])  # as an array of words: 160 MB
+    target = {**manifest["target"], "classes": labels}
+    write_model_file(tmp_path / "lie", {**manifest, "target": target}, tensors)
+    assert attempt(tmp_path / "lie", watched=True) is None
 
 
 def check_prediction(model, frame):
@@ -252,15 +381,17 @@ def test_mutated_files_load_or_are_refused(fast_folder):
     path, loaded = fast_folder / "mutant", 0
     frame, _ = table(3)
     for k in range(MUTATIONS):
+        manifest, tensors = chance.choice(contents)
         if k % 2:
             path.write_bytes(mutate_bytes(chance.choice(files), chance))
+        elif k % 6 == 0:
+            write_model_file(path, manifest, mutate_sizes(tensors, chance))
         else:
-            manifest, tensors = chance.choice(contents)
             mutant = mutate_manifest(manifest, chance)
             while not isinstance(mutant, dict):
                 mutant = mutate_manifest(manifest, chance)
             write_model_file(path, mutant, tensors)
-        model = attempt(path, watched=k % 10 < 2)
+        model = attempt(path, watched=k % 10 < 2 or k % 6 == 0)
         if model is not None:
             loaded += 1
             if loaded % 20 == 0:

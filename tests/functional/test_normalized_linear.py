@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from psilonnet.functional import normalized_linear, normalized_weight
-from psilonnet.functional.normalized_linear import fused_weight
+from psilonnet.functional.normalized_linear import fused_weight, linear
 
 OUT, IN = 4, 3
 PIECES = [1, 2, 5]
@@ -124,6 +124,17 @@ def test_kernel_takes_any_leading_shape_of_rows(shape):
     x = torch.randn(shape, generator=torch.Generator().manual_seed(2), dtype=torch.float64)
     expected = x @ normalized_weight(v, g).flatten(-2).mT + bias
     torch.testing.assert_close(normalized_linear(x, v, g, bias), expected)
+
+
+@pytest.mark.parametrize("members", MEMBERS)
+@pytest.mark.parametrize("order", [1, 2])
+def test_kernel_takes_a_single_row(members, order):
+    x, v, g, bias = arguments(3, 2, members, shared_rows=True)
+    for b in (bias, None):
+        expected = plain(x, v, g, b, order)[..., 0, :]
+        torch.testing.assert_close(normalized_linear(x[0], v, g, b, order=order), expected)
+        weight = normalized_weight(v, g, order=order)
+        torch.testing.assert_close(linear(x[0], weight, b), expected)
 
 
 def test_kernel_without_bias():

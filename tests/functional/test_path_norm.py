@@ -38,11 +38,19 @@ residuals = pytest.mark.parametrize("residual", [False, True])
 
 @st.composite
 def nets(draw, max_depth=5, max_pieces=8):
-    """Return widths ``(in, hidden, ..., hidden, out)`` and pieces of the first and other layers."""
+    """Return the widths from the inputs to the outputs, and pieces of the first and other layers.
+
+    Many widths are equal, so that many layers can be residual blocks.
+    """
     depth = draw(st.integers(1, max_depth))
-    inputs, hidden, out = (draw(st.integers(1, 4)) for _ in range(3))
+    sizes = st.sampled_from(draw(st.tuples(st.integers(1, 4), st.integers(1, 4))))
     pieces = (draw(st.integers(1, max_pieces)), draw(st.integers(1, max_pieces)))
-    return (inputs, *[hidden] * (depth - 1), out), pieces
+    return tuple(draw(sizes) for _ in range(depth + 1)), pieces
+
+
+def blocks(weights, residual=True):
+    """Return flags of all layers that can be residual blocks, the first and the last included."""
+    return [residual and w.shape[-3] == w.shape[-1] for w in weights]
 
 
 def arrays(widths, pieces, seed, members=()):
@@ -115,6 +123,28 @@ def test_path_norm_of_no_weights_is_refused(function):
         function([])
 
 
+@pytest.mark.parametrize("function", [path_norm, path_mass, path_matrix, product_bound])
+@pytest.mark.parametrize("residual", [True, [], [True], (False, True, False)])
+def test_residual_is_said_of_each_layer(function, residual):
+    weights = tensors(arrays((3, 3, 3), (1, 2), 0))
+    with pytest.raises(ValueError, match=r"of each of the 2 layers .* Got .* one bool for each"):
+        function(weights, residual=residual)
+    with pytest.raises(ValueError, match=r"of each of the 2 layers .* Got .* one bool for each"):
+        closed_form([torch.ones(1)] * 2, residual=residual)
+
+
+@bounds
+def test_identity_is_not_added_to_a_layer_that_is_not_square(bound):
+    """A single output would take the sum of the identity's rows without a word."""
+    with pytest.raises(ValueError, match=r"as many outputs as inputs. Got 1 outputs and 4 inputs"):
+        layer_matrix(torch.ones(1, 2, 4), bound=bound, residual=True)
+
+
+def test_closed_form_refuses_lengths_that_are_not_shared():
+    with pytest.raises(ValueError, match=r"one shared length .* Got \[1, 3\] lengths"):
+        closed_form([torch.ones(1), torch.ones(3), torch.ones(2)])
+
+
 # --- whole nets -------------------------------------------------------------------------------
 
 
@@ -123,15 +153,16 @@ def test_path_norm_of_no_weights_is_refused(function):
 @residuals
 def test_path_matrix_equals_the_enumeration_of_all_paths(residual, net, seed):
     weights = arrays(*net, seed)
-    expected = path_sums(weights, residual=residual)
-    result = path_matrix(tensors(weights), residual=residual)
+    expected = path_sums(weights, residual=blocks(weights, residual))
+    result = path_matrix(tensors(weights), residual=blocks(weights, residual))
     np.testing.assert_allclose(result.numpy(), expected, rtol=1e-12)
 
 
 def test_path_norm_counts_every_path_once():
     """With unit weights it is the number of paths: 2 outputs, a block of 2(3 + 1), 2 * 5 inputs."""
     weights = tensors([np.ones((3, 2, 5)), np.ones((3, 2, 3)), np.ones((2, 2, 3))])
-    assert path_norm(weights, residual=True) == 2 * (2 * 3) * (2 * (3 + 1)) * (2 * 5)
+    inner = [False, True, False]
+    assert path_norm(weights, residual=inner) == 2 * (2 * 3) * (2 * (3 + 1)) * (2 * 5)
 
 
 @given(net=nets(), seed=seeds)
@@ -140,8 +171,9 @@ def test_path_norm_counts_every_path_once():
 @bounds
 def test_path_matrix_equals_the_loops(bound, residual, net, seed):
     weights = arrays(*net, seed)
-    expected = path_matrix_loops(weights, bound=bound, residual=residual)
-    result = path_matrix(tensors(weights), bound=bound, residual=residual)
+    kwargs = {"bound": bound, "residual": blocks(weights, residual)}
+    expected = path_matrix_loops(weights, **kwargs)
+    result = path_matrix(tensors(weights), **kwargs)
     np.testing.assert_allclose(result.numpy(), expected, rtol=1e-12)
 
 
@@ -152,7 +184,7 @@ def test_path_matrix_equals_the_loops(bound, residual, net, seed):
 def test_path_norm_mass_and_matrix_agree(bound, residual, net, seed, dtype, members):
     weights = tensors(arrays(*net, seed, members), dtype)
     widths, _ = net
-    kwargs = {"bound": bound, "residual": residual}
+    kwargs = {"bound": bound, "residual": blocks(weights, residual)}
     matrix = path_matrix(weights, **kwargs)
     mass, norm = path_mass(weights, **kwargs), path_norm(weights, **kwargs)
     assert matrix.shape == (*members, widths[-1], widths[0])
@@ -169,9 +201,10 @@ def test_path_norm_mass_and_matrix_agree(bound, residual, net, seed, dtype, memb
 @bounds
 def test_path_norm_on_leading_axes_equals_one_member_at_a_time(bound, residual, net, seed):
     weights = tensors(arrays(*net, seed, members=(2, 3)))
+    kwargs = {"bound": bound, "residual": blocks(weights, residual)}
     for function in (path_norm, path_mass, path_matrix, product_bound):
-        together = function(weights, bound=bound, residual=residual)
-        alone = function([w[1, 2] for w in weights], bound=bound, residual=residual)
+        together = function(weights, **kwargs)
+        alone = function([w[1, 2] for w in weights], **kwargs)
         torch.testing.assert_close(together[1, 2], alone, rtol=1e-12, atol=0)
 
 
@@ -181,14 +214,15 @@ def test_path_norm_on_leading_axes_equals_one_member_at_a_time(bound, residual, 
 @bounds
 def test_product_bound_equals_the_loops_and_is_above_the_path_norm(bound, residual, net, seed):
     weights = arrays(*net, seed)
-    last = len(weights) - 1
-    expected = layer_matrix_loops(weights[-1], bound=bound).sum()
-    for k, w in enumerate(weights[:-1]):
-        matrix = layer_matrix_loops(w, bound=bound, residual=residual and 0 < k < last)
-        expected *= matrix.sum(axis=1).max()
-    result = product_bound(tensors(weights), bound=bound, residual=residual)
+    flags = blocks(weights, residual)
+    *rest, last = (
+        layer_matrix_loops(w, bound=bound, residual=flag)
+        for w, flag in zip(weights, flags, strict=True)
+    )
+    expected = last.sum() * np.prod([matrix.sum(axis=1).max() for matrix in rest])
+    result = product_bound(tensors(weights), bound=bound, residual=flags)
     np.testing.assert_allclose(result.numpy(), expected, rtol=1e-12)
-    norm = path_norm(tensors(weights), bound=bound, residual=residual)
+    norm = path_norm(tensors(weights), bound=bound, residual=flags)
     assert norm <= result * (1 + 1e-12)
 
 
@@ -202,8 +236,9 @@ def test_product_bound_equals_the_loops_and_is_above_the_path_norm(bound, residu
 def test_path_matrix_of_combinations_equals_the_loops(bound, residual, net, seed, combinations):
     weights, (widths, _) = arrays(*net, seed), net
     outputs = np.random.default_rng([seed, 1]).normal(size=(combinations, widths[-1]))
-    kwargs = {"bound": bound, "residual": residual, "outputs": torch.from_numpy(outputs)}
-    expected = path_matrix_loops(weights, bound=bound, residual=residual, outputs=outputs)
+    kwargs = {"bound": bound, "residual": blocks(weights, residual)}
+    expected = path_matrix_loops(weights, outputs=outputs, **kwargs)
+    kwargs["outputs"] = torch.from_numpy(outputs)
     matrix = path_matrix(tensors(weights), **kwargs)
     np.testing.assert_allclose(matrix.numpy(), expected, rtol=1e-10)
     np.testing.assert_allclose(path_mass(tensors(weights), **kwargs), expected.sum(0), rtol=1e-10)
@@ -214,7 +249,8 @@ def test_path_matrix_of_combinations_equals_the_loops(bound, residual, net, seed
 def test_path_matrix_of_a_margin_is_the_sum_of_its_definition(residual):
     """``sum_i max_t |w[a, t, i] - w[b, t, i]| m_i``, with m the mass that reaches unit i."""
     weights = arrays((3, 4, 4, 3), (2, 2), 0)
-    m = path_matrix_loops([*weights[:-1], np.eye(4)[:, None]], bound="improved", residual=residual)
+    inner = [False, residual, False]
+    m = path_matrix_loops([*weights[:-1], np.eye(4)[:, None]], bound="improved", residual=inner)
     m = m.sum(axis=1)
     last = weights[-1]
     expected = [
@@ -223,7 +259,7 @@ def test_path_matrix_of_a_margin_is_the_sum_of_its_definition(residual):
         for b in range(a)
     ]
     matrix = path_matrix(
-        tensors(weights), residual=residual, bound="improved", outputs=torch.from_numpy(pairs(3))
+        tensors(weights), residual=inner, bound="improved", outputs=torch.from_numpy(pairs(3))
     )
     np.testing.assert_allclose(matrix.sum(dim=-1).numpy(), expected, rtol=1e-12)
 
@@ -240,10 +276,11 @@ def test_path_matrix_of_the_identity_is_that_of_the_outputs(bound):
 @residuals
 @bounds
 def test_path_matrix_of_a_margin_is_at_most_the_sum_of_its_outputs(bound, residual):
-    weights = tensors(arrays((3, 4, 4, 3), (1, 2), 0))
-    each = path_matrix(weights, bound=bound, residual=residual)
+    weights = tensors(arrays((3, 4, 4, 3, 3), (1, 2), 0))
+    kwargs = {"bound": bound, "residual": blocks(weights, residual)}
+    each = path_matrix(weights, **kwargs)
     rows = torch.from_numpy(pairs(3))
-    margin = path_matrix(weights, bound=bound, residual=residual, outputs=rows)
+    margin = path_matrix(weights, outputs=rows, **kwargs)
     assert (margin <= rows.abs() @ each * (1 + 1e-12)).all()
 
 
@@ -258,10 +295,14 @@ def test_add_bias_neuron_changes_no_bound(bound, residual, net, seed, members):
     (widths, _), rng = net, np.random.default_rng([seed, 1])
     weights = tensors(arrays(*net, seed, members))
     biases = tensors(rng.normal(size=(*members, out)) for out in widths[1:])
-    augmented = add_bias_neuron(weights, biases, residual=residual)
-    kwargs = {"bound": bound, "residual": residual}
+    kwargs = {"bound": bound, "residual": blocks(weights, residual)}
+    augmented = add_bias_neuron(weights, biases, residual=kwargs["residual"])
     columns = path_matrix(augmented, **kwargs)[..., 1:]
-    torch.testing.assert_close(columns, path_matrix(weights, **kwargs), rtol=1e-12, atol=0)
+    constant = columns[..., : -widths[-1], :]  # a block hands the constant on
+    assert (constant.shape[-2] == 1) == kwargs["residual"][-1]
+    assert (constant == 0).all()
+    expected = path_matrix(weights, **kwargs)
+    torch.testing.assert_close(columns[..., -widths[-1] :, :], expected, rtol=1e-12, atol=0)
 
 
 @residuals
@@ -270,12 +311,12 @@ def test_add_bias_neuron_changes_no_bound(bound, residual, net, seed, members):
 def test_add_bias_neuron_computes_the_same_function_of_an_input_of_one(activation, residual, knots):
     rng = np.random.default_rng(0)
     net = random_net(rng, (3, 4, 4, 4, 2), activation=activation, residual=residual, knots=knots)
-    augmented = add_bias_neuron(tensors(net.weights), tensors(net.biases), residual=residual)
+    augmented = add_bias_neuron(tensors(net.weights), tensors(net.biases), residual=net.residual)
     weights = [w.numpy() for w in augmented]
     edges = None
     if knots > 1:  # the constant lies in the first piece
         edges = np.insert(net.edges, 0, 2.0, axis=-1)
-    twin = Net(weights, [np.zeros(len(w)) for w in weights], activation, residual, edges)
+    twin = Net(weights, [np.zeros(len(w)) for w in weights], activation, net.residual, edges)
     x = rng.normal(size=(10, 3))
     ones = np.insert(x, 0, 1.0, axis=-1)
     np.testing.assert_allclose(forward(twin, ones)[0], forward(net, x)[0], atol=1e-12)
@@ -295,10 +336,10 @@ def test_add_bias_neuron_writes_the_matrices_of_the_paper():
 
 def normalized_net(layers, pieces, seed=0, members=()):
     """Return weights with L1-normalised rows and their lengths, shared but for the last layer."""
-    widths = (3, *[5] * (layers - 1), 4)
     rng = np.random.default_rng([seed, layers])
+    widths = rng.choice((3, 4), size=layers + 1, p=(0.8, 0.2))  # many layers are square
     lengths = [rng.uniform(-1.5, 1.5, size=(*members, 1)) for _ in range(layers - 1)]
-    lengths.append(rng.normal(size=(*members, 4)))
+    lengths.append(rng.normal(size=(*members, widths[-1])))
     directions = tensors(arrays(widths, (1, pieces), seed, members))
     lengths = tensors(lengths)
     weights = [normalized_weight(v, g) for v, g in zip(directions, lengths, strict=True)]
@@ -310,8 +351,9 @@ def normalized_net(layers, pieces, seed=0, members=()):
 @pytest.mark.parametrize(("residual", "pieces"), [(False, 1), (False, 2), (True, 2), (True, 3)])
 def test_closed_form_equals_the_matrix_product(residual, pieces, layers, members):
     weights, lengths = normalized_net(layers, pieces, members=members)
-    expected = path_norm(weights, bound="improved", residual=residual)
-    result = closed_form(lengths, residual=residual)
+    flags = blocks(weights, residual)
+    expected = path_norm(weights, bound="improved", residual=flags)
+    result = closed_form(lengths, residual=flags)
     assert result.shape == members
     torch.testing.assert_close(result, expected, rtol=1e-10, atol=0)
 
@@ -320,10 +362,10 @@ def test_closed_form_equals_the_matrix_product(residual, pieces, layers, members
 @pytest.mark.parametrize("residual", [False, True])
 def test_closed_form_equals_the_oracle(residual, layers):
     weights, lengths = normalized_net(layers, pieces=1 + residual)
-    matrix = path_matrix_loops([w.numpy() for w in weights], bound="improved", residual=residual)
-    np.testing.assert_allclose(
-        closed_form(lengths, residual=residual).numpy(), matrix.sum(), rtol=1e-10
-    )
+    flags = blocks(weights, residual)
+    matrix = path_matrix_loops([w.numpy() for w in weights], bound="improved", residual=flags)
+    result = closed_form(lengths, residual=flags)
+    np.testing.assert_allclose(result.numpy(), matrix.sum(), rtol=1e-10)
 
 
 def test_closed_form_equals_the_product_bound_of_a_normalised_net():
@@ -338,25 +380,27 @@ def test_closed_form_equals_the_product_bound_of_a_normalised_net():
 @bounds
 @pytest.mark.parametrize("function", [path_norm, path_mass, path_matrix, product_bound])
 def test_path_norm_has_the_right_gradient_away_from_ties(function, bound, residual):
-    weights = tensors(arrays((2, 3, 3, 2), (3, 2), 0))
+    weights = tensors(arrays((3, 3, 2, 2), (3, 2), 0))
+    flags = blocks(weights, residual)
     assert torch.autograd.gradcheck(
-        lambda *w: function(w, bound=bound, residual=residual),
+        lambda *w: function(w, bound=bound, residual=flags),
         tuple(w.requires_grad_() for w in weights),
     )
 
 
 @pytest.mark.parametrize("residual", [False, True])
 def test_closed_form_has_the_right_gradient(residual):
-    _, lengths = normalized_net(4, pieces=2, members=(2,))
+    weights, lengths = normalized_net(4, pieces=2, members=(2,))
     inputs = tuple(g.requires_grad_() for g in lengths)
-    assert torch.autograd.gradcheck(lambda *g: closed_form(g, residual=residual), inputs)
+    flags = blocks(weights, residual)
+    assert torch.autograd.gradcheck(lambda *g: closed_form(g, residual=flags), inputs)
 
 
 @residuals
 @bounds
 def test_path_norm_gradient_reaches_every_weight(bound, residual):
     weights = [w.requires_grad_() for w in tensors(arrays((3, 4, 4, 2), (1, 1), 0))]
-    path_norm(weights, bound=bound, residual=residual).backward()
+    path_norm(weights, bound=bound, residual=blocks(weights, residual)).backward()
     assert all((w.grad != 0).all() for w in weights)
 
 

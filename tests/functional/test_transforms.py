@@ -12,6 +12,7 @@ from torch import Tensor
 import psilonnet.functional as psilon
 
 MEMBERS = 3
+INNER = (False, True, False)  # the layer in the middle is a residual block
 
 
 class Case(NamedTuple):
@@ -29,12 +30,12 @@ def on_list(function: Callable[..., Tensor], **kwargs: object) -> Callable[..., 
 
 def margin(*weights: Tensor) -> Tensor:
     *rest, outputs = weights
-    return psilon.path_matrix(rest, residual=True, bound="merged", outputs=outputs)
+    return psilon.path_matrix(rest, residual=INNER, bound="merged", outputs=outputs)
 
 
 def with_biases(w1: Tensor, w2: Tensor, w3: Tensor, b1: Tensor, b2: Tensor, b3: Tensor) -> Tensor:
-    weights = psilon.add_bias_neuron([w1, w2, w3], [b1, b2, b3], residual=True)
-    return psilon.path_matrix(weights, residual=True, bound="merged")
+    weights = psilon.add_bias_neuron([w1, w2, w3], [b1, b2, b3], residual=INNER)
+    return psilon.path_matrix(weights, residual=INNER, bound="merged")
 
 
 def sorted_knots(x: Tensor, edges: Tensor) -> Tensor:
@@ -62,12 +63,12 @@ CASES = {
     "improved_matrix": Case(partial(psilon.improved_matrix, residual=True), NET[1:2]),
     "merged_matrix": Case(partial(psilon.merged_matrix, residual=True), NET[1:2]),
     "layer_matrix": Case(partial(psilon.layer_matrix, bound="improved"), NET[:1]),
-    "path_norm": Case(on_list(psilon.path_norm, residual=True, bound="improved"), NET),
-    "path_mass": Case(on_list(psilon.path_mass, residual=True), NET),
+    "path_norm": Case(on_list(psilon.path_norm, residual=INNER, bound="improved"), NET),
+    "path_mass": Case(on_list(psilon.path_mass, residual=INNER), NET),
     "path_matrix": Case(margin, (*NET, (1, 2))),
     "product_bound": Case(on_list(psilon.product_bound, bound="merged"), NET),
     "add_bias_neuron": Case(with_biases, (*NET, (4,), (4,), (2,))),
-    "closed_form": Case(on_list(psilon.closed_form, residual=True), ((1,), (1,), (1,), (3,))),
+    "closed_form": Case(on_list(psilon.closed_form, residual=INNER), ((1,), (1,), (3,))),
 }
 INDUCTOR = ("mixed_weight", "path_norm", "knots")
 

@@ -96,6 +96,57 @@ def test_knot_layer_members_may_have_edges_of_their_own(generator):
     torch.testing.assert_close(layer(x)[1], single(x))
 
 
+def assert_takes_a_single_row(layer, x, members):
+    """One row, without an axis for rows, gives one output of each member."""
+    row = x[0].clone().requires_grad_()
+    alone = layer(row)
+    assert alone.shape == (*members, layer(x).shape[-1])
+    torch.testing.assert_close(alone, layer(x)[..., 0, :], rtol=1e-12, atol=1e-12)
+    rows = x.clone().requires_grad_()
+    (expected,) = torch.autograd.grad(layer(rows)[..., 0, :].square().sum(), rows)
+    (found,) = torch.autograd.grad(alone.square().sum(), row)
+    torch.testing.assert_close(found, expected[0], rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("index", range(5))
+@pytest.mark.parametrize("members", [(), (1,), (4,), (2, 3)])
+@pytest.mark.parametrize("mix", [0.0, 0.4, 1.0])
+def test_layer_takes_a_single_row(index, members, mix, generator):
+    layer = random_(all_layers(generator, members=members)[index].double(), generator)
+    layer.set_prune_mix(mix)
+    x = rows_for(layer, generator)
+    assert_takes_a_single_row(layer, x, members)
+    with shared_weights(layer):
+        assert_takes_a_single_row(layer, x, members)
+
+
+@pytest.mark.parametrize("normalization", NORMALIZATIONS)
+@pytest.mark.parametrize("length", LENGTHS)
+@pytest.mark.parametrize("bias", [True, False])
+def test_layer_of_every_kind_of_weight_takes_a_single_row(normalization, length, bias, generator):
+    layer = CReLULinear(
+        5, 4, members=(3,), normalization=normalization, length=length, bias=bias
+    ).double()
+    random_(layer, generator)
+    assert_takes_a_single_row(layer, rows_for(layer, generator), (3,))
+
+
+@pytest.mark.parametrize("members", [(3,), (2, 3)])
+def test_knot_layer_with_edges_of_members_takes_a_single_row(members, generator):
+    own = torch.randn(*members, 3, 5, generator=generator).sort(dim=-2).values
+    layer = random_(KnotLinear(own, 2, members=members).double(), generator)
+    assert_takes_a_single_row(layer, rows_for(layer, generator), members)
+
+
+@pytest.mark.parametrize("index", range(5))
+def test_compiled_layer_takes_a_single_row(index, generator):
+    layer = random_(all_layers(generator, members=(4,))[index].double(), generator)
+    x = rows_for(layer, generator)
+    torch.compiler.reset()
+    whole = torch.compile(layer, fullgraph=True, backend="aot_eager")
+    torch.testing.assert_close(whole(x[0]), layer(x)[..., 0, :])
+
+
 @pytest.mark.parametrize("pieces", [1, 2, 5])
 def test_layer_rows_have_the_norm_of_their_length(pieces, generator):
     layer = random_(NormalizedLinear(6, 4, pieces, length="per_row").double(), generator)

@@ -129,6 +129,16 @@ def test_network_survives_copies(variant, generator):
         assert other(x).equal(net(x))
 
 
+@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("members", [(), (3,), (2, 3)])
+def test_network_takes_a_single_row(variant, members, generator):
+    net = make_net(variant, 6, 3, width=12, depth=4, members=members).double()
+    scramble_(net, generator)
+    x = torch.randn(8, 6, generator=generator, dtype=torch.float64)
+    assert net(x[0]).shape == (*members, 3)
+    torch.testing.assert_close(net(x[0]), net(x)[..., 0, :], rtol=1e-12, atol=1e-12)
+
+
 def test_variants_are_the_ten_of_the_paper():
     assert len(VARIANTS) == 10
     assert sum(row.network is PSiLONResNet for row in VARIANTS.values()) == 7

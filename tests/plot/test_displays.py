@@ -49,6 +49,25 @@ def test_path_marks_the_choice_and_what_was_dropped(model):
     display.figure_.canvas.draw()
 
 
+@pytest.mark.parametrize("strength", [0.0, 1e-4, 1e-3, 0.01, 0.5, 1.0, 10.0, 100.0])
+@pytest.mark.parametrize("bound", [0.0, 1.7])
+@pytest.mark.parametrize("knots", [[0.0], [0.0, 8.0]])
+def test_path_of_one_strength_is_drawn_in_the_middle(strength, bound, knots):
+    column = np.ones(len(knots))
+    path = {
+        "knots": knots, "reg_strength": strength * column, "valid_loss": 0.7 * column,
+        "bound": bound * column, "near_sparsity": 0.3 * column, "steps": 9 * column,
+    }  # fmt: skip
+    members = {"reg_strength": [strength], "knots": [0.0], "weight": [1.0]}
+    display = RegularizationPathDisplay(path=path, members=members).plot()
+    display.figure_.canvas.draw()  # warnings are errors
+    for axis, name in zip(display.axes_, ("valid_loss", "bound", "near_sparsity"), strict=True):
+        left, right = axis.get_xlim()
+        assert (left, right) == pytest.approx((strength / 10, 10 * strength) if strength else (-1, 1))
+        low, high = axis.get_ylim()
+        assert low < path[name][0] < high
+
+
 def test_path_needs_a_choice():
     x = np.random.default_rng(0).normal(size=(10, 2))
     with pytest.raises(ValueError, match=r"compared none: fit it with reg_strength='auto'"):

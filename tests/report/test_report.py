@@ -165,7 +165,16 @@ def test_every_kind_of_model_has_a_page(name, tmp_path):
         "nothing held out": "This fit held nothing out",
     }[name]
     assert said in page.text
-    assert ("No strengths were compared" in page.text) == (model.path_ is None)
+    compared = model.path_ is not None and len(model.path_["reg_strength"]) > 1
+    assert ("No strengths were compared" in page.text) == (not compared)
+
+
+@pytest.mark.parametrize("knots", [0, (0, 8)])
+def test_a_classifier_of_one_strength_has_a_page(knots, tmp_path):
+    frame, y = rows()
+    model = PSiLONClassifier(**{**SMALL, "reg_strength": 1e-4, "knots": knots}).fit(frame, y > 0)
+    page = page_of(model, tmp_path, frame[:20], y[:20] > 0)  # warnings are errors
+    assert ("chosen: 0.0001" in page.text) == (knots == (0, 8))
 
 
 def test_numbers_of_the_network_are_those_of_the_pruned_net(tmp_path):

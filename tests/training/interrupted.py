@@ -30,7 +30,7 @@ def make_run(callbacks: list) -> Run:
         steps=240,
         batch_size=40,
         evaluate_every=30,
-        prune=Pruning(80, row_norm=5.0),
+        prune=Pruning(80, row_norm=5.0, settle=60, drop=0.2),
         progress=False,
     )
     return Run(

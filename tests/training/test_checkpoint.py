@@ -102,7 +102,7 @@ class Interrupt(Callback):
             raise KeyboardInterrupt
 
 
-@pytest.mark.parametrize("step", [1, 29, 30, 130, 200])
+@pytest.mark.parametrize("step", [1, 29, 30, 130, 195, 210])
 def test_interruption_leaves_history_and_checkpoint(tmp_path, step):
     path = tmp_path / "checkpoint"
     run = make_run([Interrupt(step), Checkpoints(path, every=1000)])

@@ -6,7 +6,7 @@ import torch
 from psilonnet.deploy import compact_nets
 from psilonnet.functional import row_norm
 from psilonnet.nn import make_net, path_norm_penalty
-from psilonnet.training import Plan, Pruning, Rows, Run, live_widths
+from psilonnet.training import Callback, Plan, Pruning, Rows, Run, live_widths
 from psilonnet.training.adam import Adam
 from psilonnet.training.pruning import LEAST_NORM, drop_neurons_, rescale_rows_
 
@@ -40,16 +40,20 @@ def problem(generator):
     return Rows(x, x[:, :1] * x[:, 1:2])
 
 
-def pruned_run(net, generator, stage, *callbacks):
-    run = Run(
+def run_of(net, rows, stage, *callbacks, **plan):
+    return Run(
         net,
-        problem(generator),
+        rows,
         loss="squared_error",
         penalty=path_norm_penalty,
         reg_strength=1e-3,
-        plan=Plan(steps=60, batch_size=50, prune=stage, progress=False),
+        plan=Plan(steps=60, batch_size=50, prune=stage, progress=False, **plan),
         callbacks=callbacks,
     )
+
+
+def pruned_run(net, generator, stage, *callbacks):
+    run = run_of(net, problem(generator), stage, *callbacks)
     run.train()
     return run
 
@@ -128,7 +132,7 @@ def test_live_widths_of_a_residual_net_include_the_skips():
     assert live_widths(net) == [1, 3, 2, 1]
 
 
-@pytest.mark.parametrize("drop", [0.2, 0.5])
+@pytest.mark.parametrize("drop", [0.1, 0.5])
 def test_dropped_neurons_stay_dropped(drop, generator):
     net = make_net("P-Net", 6, 1, width=64, depth=3, members=(1,), generator=generator)
     kept, less = (
@@ -167,13 +171,58 @@ def test_each_member_loses_its_own_share(generator):
     assert second < min(first, third)  # the third begins the tuple again
 
 
-def test_neurons_heavier_than_a_part_stay(generator):
-    net = make_net("P-Net", 6, 1, width=8, depth=1, generator=generator)
+@pytest.mark.parametrize(("share", "gone"), [(0.12, 0), (0.13, 1), (0.26, 1), (0.27, 2)])
+def test_parts_smaller_than_a_neuron_add_up(share, gone, generator):
+    net = make_net("P-Net", 6, 1, width=8, depth=1, members=(1,), generator=generator)
     with torch.no_grad():
         net.layers[1].direction.fill_(1.0)  # all carry an eighth of the bound
-    for share, gone in ((0.12, 0), (0.13, 1)):
-        drop_neurons_(net, torch.tensor(share), Adam(net.parameters()))
-        assert int((net.layers[1].direction == 0).sum()) == gone
+    stage = Pruning(20, settle=10, drop=share)
+    run = run_of(net, problem(generator), stage, schedule=lambda fraction: 0.0)
+    run.train()
+    assert int((run.net.layers[1].direction == 0).sum()) == gone
+    # One of eight, then one of the seven that carry all of the bound then.
+    rest = share - sum(1 / (8 - k) for k in range(gone))
+    assert run.owed.tolist() == [[pytest.approx(rest, abs=1e-6)]]
+
+
+def test_heaviest_neuron_stays_where_none_carries_anything(generator):
+    net = make_net("P-Net", 6, 1, width=8, depth=2, generator=generator)
+    with torch.no_grad():
+        net.layers[2].length.zero_()
+    left = drop_neurons_(net, torch.tensor(0.3), Adam(net.parameters()))
+    assert left.isfinite().all()
+    for layer in net.layers[1:]:
+        assert (layer.direction != 0).any(dim=-1).all()
+
+
+class Leave(Callback):
+    """All members but some go when a step is done."""
+
+    def __init__(self, step, keep):
+        self.step, self.keep = step, keep
+
+    def on_step(self, run):
+        if run.step == self.step:
+            run.drop(keep=torch.tensor(self.keep))
+
+
+def test_what_is_left_to_drop_is_a_members_own():
+    def pruned(*callbacks):
+        generator = torch.Generator().manual_seed(0)
+        net = make_net("P-Net", 6, 1, width=12, depth=2, members=(3,), generator=generator).double()
+        stage = Pruning(40, 4.0, settle=20, drop=(0.3, 0.2, 0.1))
+        run = run_of(net, problem(generator), stage, *callbacks)
+        run.train()
+        return run
+
+    whole = pruned()
+    assert (whole.owed > 0).all()
+    assert whole.owed.unique(dim=0).shape == (3, 2)
+    for step, keep in ((10, [1, 2]), (45, [2, 0]), (50, [1])):
+        some = pruned(Leave(step, keep))
+        torch.testing.assert_close(some.owed, whole.owed[keep], rtol=0, atol=1e-9)
+        for a, b in zip(some.net.layers, whole.net.layers, strict=True):
+            assert ((a.direction == 0) == (b.direction[keep] == 0)).all()
 
 
 @pytest.mark.parametrize("settle", [0, 3, 20, 750])

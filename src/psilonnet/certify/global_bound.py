@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import torch
-
-from psilonnet.certify.rounding import inflated
+from psilonnet.certify.rounding import combined_size, inflated, lifted, without_nan
 from psilonnet.functional.pieces import largest_piece
 
 if TYPE_CHECKING:
@@ -46,9 +44,8 @@ def input_moves(net: PlainNet, combinations: Tensor) -> Tensor:
 def _masses(layers: list[PlainLayer], combinations: Tensor) -> Tensor:
     """Return how far combinations move per unit of an input of the first of these layers."""
     *lower, last = layers
-    combined = torch.einsum("co,mosi->mcsi", combinations, last.weight)
-    mass = inflated(largest_piece(combined), combined.shape[-2] + combinations.shape[-1])
+    mass = combined_size(combinations, last.weight).amax(dim=-2)  # (members, count, in)
     for layer in reversed(lower):
-        matrix = largest_piece(layer.weight)  # (members, out, in)
-        mass = inflated(mass @ matrix, matrix.shape[-2])
-    return mass
+        matrix = lifted(largest_piece(layer.weight))  # (members, out, in)
+        mass = inflated(lifted(mass) @ matrix, matrix.shape[-2])
+    return without_nan(mass)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from psilonnet.certify.rounding import gamma, inflated
+from psilonnet.certify.rounding import LOST, combined_size, gamma, inflated, without_nan
 from psilonnet.functional.pieces import largest_piece
 
 if TYPE_CHECKING:
@@ -41,13 +41,13 @@ def local_moves(net: PlainNet, x: Tensor, radius: Tensor, combinations: Tensor) 
         single = net.member(member)
         masks = _live_pieces(single, x, radius)
         total += _masked_product(single, masks, combinations, radius)
-    return inflated(total / members, members + 2)
+    return without_nan(inflated(total / members, members + 2))
 
 
 def _live_pieces(net: PlainNet, x: Tensor, radius: Tensor) -> list[Tensor | None]:
     """Return for each layer which pieces of its inputs can move in the box: (rows, pieces, in)."""
-    slack = x.abs() * gamma(2)
-    low, high = x - radius - slack, x + radius + slack
+    slack = (x.abs() + radius) * gamma(3) + LOST
+    low, high = _ends(x, radius + slack)
     masks: list[Tensor | None] = []
     for layer in net.layers:
         ends = torch.stack((low, high)).unsqueeze(1)  # (2, 1, rows, in)
@@ -55,6 +55,12 @@ def _live_pieces(net: PlainNet, x: Tensor, radius: Tensor) -> list[Tensor | None
         masks.append(None if layer.split == "none" else top > bottom)
         low, high = _interval(layer, bottom, top)
     return masks
+
+
+def _ends(center: Tensor, spread: Tensor) -> tuple[Tensor, Tensor]:
+    """Return both ends of intervals; one that overflowed excludes nothing."""
+    low, high = center - spread, center + spread
+    return low.nan_to_num(*[-torch.inf] * 3), high.nan_to_num(*[torch.inf] * 3)
 
 
 def _interval(layer: PlainLayer, bottom: Tensor, top: Tensor) -> tuple[Tensor, Tensor]:
@@ -65,8 +71,8 @@ def _interval(layer: PlainLayer, bottom: Tensor, top: Tensor) -> tuple[Tensor, T
     size = w.abs()
     g = gamma(w.shape[-1] + 6)
     # One product for the width of the box and for the rounding of the center.
-    spread = (1 + g) * ((half + g * middle.abs()) @ size.mT) + g * layer.bias[0].abs()
-    return center - spread, center + spread
+    spread = (1 + g) * ((half + g * middle.abs()) @ size.mT) + g * layer.bias[0].abs() + LOST
+    return _ends(center, spread)
 
 
 def _masked_product(
@@ -74,14 +80,15 @@ def _masked_product(
 ) -> Tensor:
     """Push combinations of outputs down to the inputs, through live pieces only."""
     *lower, last = net.layers
-    combined = torch.einsum("rco,osi->rcsi", combinations, last.weight[0]).abs()
-    mask = masks[-1]
-    mass = (combined if mask is None else combined * mask.unsqueeze(1)).amax(dim=-2)
-    mass = inflated(mass, combinations.shape[-1])
+    size, mask = combined_size(combinations, last.weight[0]), masks[-1]  # (rows, count, pieces, in)
+    mass = (size if mask is None else size * mask.unsqueeze(1)).amax(dim=-2)
+    lost = 0.0  # of any mass, by underflow
     for layer, mask in zip(reversed(lower), reversed(masks[:-1]), strict=True):
         weight = layer.weight[0].abs()  # (out, pieces, in)
         mass = inflated(_through(mass, weight, mask), weight.shape[0])
-    return inflated((mass * radius.unsqueeze(1)).sum(dim=-1), radius.shape[-1])
+        lost = 2 * lost * float(weight.amax(dim=1).sum(dim=0).max()) + LOST
+    moves = inflated((mass * radius.unsqueeze(1)).sum(dim=-1), radius.shape[-1])
+    return moves + 2 * (lost * radius.sum(dim=-1, keepdim=True) + LOST)
 
 
 def _through(mass: Tensor, weight: Tensor, mask: Tensor | None) -> Tensor:

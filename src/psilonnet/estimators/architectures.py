@@ -13,11 +13,14 @@ ARCHITECTURES = ("mlp", "crelu", "resnet")
 
 
 def make_network(architecture: str, inputs: int, outputs: int, **shape: Any) -> Network:
-    """Return a network; ``shape`` as for :class:`PSiLONNet` without the activation."""
+    """Return a network in float32, whatever torch's default is.
+
+    ``shape`` is as for :class:`PSiLONNet` without the activation.
+    """
     if architecture == "resnet":
-        return PSiLONResNet(inputs, outputs, **shape)
+        return PSiLONResNet(inputs, outputs, **shape).float()
     activation: Any = "relu" if architecture == "mlp" else "crelu"
-    return PSiLONNet(inputs, outputs, activation=activation, **shape)
+    return PSiLONNet(inputs, outputs, activation=activation, **shape).float()
 
 
 def architecture_of(net: Network) -> str:

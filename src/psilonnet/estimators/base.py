@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,9 +18,20 @@ from psilonnet.estimators.jobs import finish
 from psilonnet.estimators.parameters import auto_steps, check_parameters, show_progress
 from psilonnet.estimators.promises import Promises
 from psilonnet.estimators.pruning import CUTS, choose_cut
-from psilonnet.estimators.reading import as_table, check_names, check_weights, codes_of
+from psilonnet.estimators.reading import (
+    as_table,
+    check_groups,
+    check_names,
+    check_weights,
+)
 from psilonnet.estimators.shipping import Shipping
-from psilonnet.estimators.splits import make_splits
+from psilonnet.estimators.splits import (
+    GivenRows,
+    NothingHeldOutError,
+    hold_out,
+    merge_within_sides,
+    warn_not_chosen,
+)
 from psilonnet.tables import canonical_rows, fit_encoder, read_columns
 from psilonnet.training import STRENGTHS, Plan
 
@@ -94,7 +104,8 @@ class BasePSiLON(Promises, Shipping, BaseEstimator):  # type: ignore[misc]
             Numbers, booleans, words, categories and dates; cells may be missing.
         y : array-like of shape (rows,), or (rows, targets) for a regressor
         sample_weight : array-like of shape (rows,), optional
-            A weight of k is the same as k equal rows.
+            In training a weight of k is the same as k equal rows. When rows are dealt to be
+            held out, a given row is never parted, whatever its weight.
         groups : array-like of shape (rows,), optional
             Rows of one group are held out together when the strength is chosen.
         validation_data : tuple (X, y), optional
@@ -123,9 +134,9 @@ class BasePSiLON(Promises, Shipping, BaseEstimator):  # type: ignore[misc]
         weight = check_weights(sample_weight, len(columns[0].values))
         self.n_rows_ = int((weight > 0).sum())
         y = self._fit_target(y, weight)
-        labels = [] if groups is None else [codes_of(np.asarray(groups))]
-        rows = canonical_rows(columns, [*y.T, *labels], weight)
-        # From here on there are only distinct rows in sorted order.
+        groups = None if groups is None else check_groups(groups)
+        rows = canonical_rows(columns, y, weight)
+        # Only distinct rows in sorted order are trained on.
         columns = [column.take(rows.position) for column in columns]
         self.encoder_ = fit_encoder(columns, rows.weight, self.scaling)
         if self.encoder_.width == 0:
@@ -137,8 +148,9 @@ class BasePSiLON(Promises, Shipping, BaseEstimator):  # type: ignore[misc]
         y = y[rows.position]
         self.target_ = self._make_target(y, rows.weight)
         problem = self._problem(columns, y, rows.weight)
-        units = codes_of(labels[0][rows.position]) if labels else None
-        yield from self._train(problem, units, validation_data)
+        labels = y[:, 0].astype(np.int64) if self._stratified else np.zeros(len(y), np.int64)
+        given = GivenRows.of(rows, weight, labels, groups)
+        yield from self._train(problem, given, validation_data)
 
     def _problem(self, columns: Sequence[Column], y: Array, counts: Array) -> Problem:
         weight = counts * self._row_factors(y)
@@ -151,54 +163,65 @@ class BasePSiLON(Promises, Shipping, BaseEstimator):  # type: ignore[misc]
             outputs=self.target_.outputs,
         )
 
-    def _train(self, problem: Problem, groups: Array | None, validation_data: Any) -> Fitting:
+    def _train(self, problem: Problem, given: GivenRows, validation_data: Any) -> Fitting:
         """Choose the strength, then train on all rows."""
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         designs = [self._design(int(k), seed, len(problem.y)) for k in np.atleast_1d(self.knots)]
         strengths = self._strengths()
-        whole, splits = self._held_out_rows(problem, groups, validation_data, seed)
-        asked = len(strengths) * len(designs) > 1 or whole.given > 0
-        choice = None
-        if splits is not None and (asked or self.prune or self._needs_held_out()):
-            choice = yield from choose(whole, splits, strengths, designs, self.selection)
+        choice, whole = None, problem
         alone = min(strengths, key=lambda s: abs(math.log((s + 1e-12) / FALLBACK_STRENGTH)))
+        asked = len(strengths) * len(designs) > 1 or self.prune or self._needs_held_out()
+        if asked or validation_data is not None:
+            try:
+                whole, splits = self._held_out_rows(problem, given, validation_data, seed)
+            except NothingHeldOutError as reason:
+                kept = "the temperature is 1, " if self._needs_held_out() else ""
+                kept += f"knots are {designs[0].knots}, and there is no held-out score"
+                warn_not_chosen(reason, alone, kept)
+            else:
+                choice = yield from choose(whole, splits, strengths, designs, self.selection)
         picks = [Pick(designs[0], alone)] if choice is None else choice.picks
-        self._note(picks, choice, whole)
+        self._note(choice, whole)
         if choice is not None and whole.given and self.n_members == 1 and not self.prune:
             net, history = choice.net, choice.history
         else:
             cut = CUTS[-1] if self.prune else None
             if self.prune and choice is not None:
                 cut = yield from choose_cut(whole, choice)
-            net, history = yield from train_on_all(
+            net, history, picks = yield from train_on_all(
                 problem, picks, n_members=self.n_members, prune=cut
             )
-        self.net_ = net.cpu()
-        self.history_ = history if choice is None else choice.history
-        self.n_iter_ = designs[0].plan.steps
-
-    def _held_out_rows(
-        self, problem: Problem, groups: Array | None, validation_data: Any, seed: int
-    ) -> tuple[Problem, list[Split] | None]:
-        """Return the rows to choose on and how they are split; None if there are too few."""
-        rows = len(problem.y)
-        if validation_data is not None:
-            whole = self._append_validation(problem, validation_data)
-            return whole, [(np.arange(rows), np.arange(rows, len(whole.y)))]
-        labels = problem.y[:, 0].numpy() if self._stratified else np.zeros(rows)
-        return problem, make_splits(labels.astype(np.int64), groups, self.validation, seed)
-
-    def _note(self, picks: Sequence[Pick], choice: Choice | None, whole: Problem) -> None:
-        """Keep what the held-out rows said."""
-        self.path_ = None if choice is None else choice.path
-        self._after_choice(choice, whole.y.numpy(), whole.weight.numpy())
-        self.held_out_score_ = None if choice is None else self._held_out_score(choice, whole)
         self.reg_strength_ = picks[0].strength
         self.members_ = {
             "weight": [pick.weight for pick in picks],
             "reg_strength": [pick.strength for pick in picks],
             "knots": [float(pick.design.knots) for pick in picks],
         }
+        self.net_ = net.cpu()
+        self.history_ = history if choice is None else choice.history
+        self.n_iter_ = designs[0].plan.steps
+
+    def _held_out_rows(
+        self, problem: Problem, given: GivenRows, validation_data: Any, seed: int
+    ) -> tuple[Problem, list[Split]]:
+        """Return the rows to choose on and how they are split."""
+        if validation_data is not None:
+            rows, whole = len(problem.y), self._append_validation(problem, validation_data)
+            return whole, [(np.arange(rows), np.arange(rows, len(whole.y)))]
+        # Rows are dealt as they were given: a side gets its share of equal rows.
+        dealt = hold_out(given, self.validation, seed)
+        distinct, counts, splits = merge_within_sides(given, dealt)
+        whole = problem.parted(distinct, counts)
+        splits = [(train, held) for train, held in splits if bool(whole.weight[held].any())]
+        if not splits:
+            raise NothingHeldOutError("all rows that are held out are of classes of weight 0")
+        return whole, splits
+
+    def _note(self, choice: Choice | None, whole: Problem) -> None:
+        """Keep what the held-out rows said."""
+        self.path_ = None if choice is None else choice.path
+        self._after_choice(choice, whole.y.numpy(), whole.weight.numpy())
+        self.held_out_score_ = None if choice is None else self._held_out_score(choice, whole)
 
     def _held_out_score(self, choice: Choice, problem: Problem) -> float | None:
         held = choice.held_out
@@ -226,15 +249,7 @@ class BasePSiLON(Promises, Shipping, BaseEstimator):  # type: ignore[misc]
                 "Some row of 'validation_data' must be of a class with a weight above 0. None is: "
                 "change 'class_weight', or choose on other rows."
             )
-        held = self._problem(columns, y, np.ones(len(y)))
-        return replace(
-            problem,
-            x=torch.cat([problem.x, held.x]),
-            y=torch.cat([problem.y, held.y]),
-            weight=torch.cat([problem.weight, held.weight]),
-            counts=torch.cat([problem.counts, held.counts]),
-            given=len(y),
-        )
+        return problem.followed_by(self._problem(columns, y, np.ones(len(y))))
 
     def _design(self, knots: int, seed: int, rows: int) -> Design:
         steps = auto_steps(rows) if self.max_steps == "auto" else int(self.max_steps)

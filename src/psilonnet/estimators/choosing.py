@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from psilonnet.estimators.fitting import Pick, averaged, forward, history_of, rows_of_splits
+from psilonnet.estimators.fitting import (
+    Pick,
+    averaged,
+    forward,
+    history_of,
+    rows_of_splits,
+    warn_lost,
+)
 from psilonnet.training import (
     NARROWING,
     Callback,
@@ -157,6 +164,7 @@ def _try_strengths(
     narrowing = [Narrowing(RUNGS[selection])] if design.plan.steps >= SHORT else []
     run = yield design.job(net, problem, train, valid, spread, recorder, *narrowing)
 
+    warn_lost(run, "the choice of the strength")
     losses = run.history.last("valid_loss").reshape(-1, n).mean(dim=1)
     # A strength counts only if none of its folds was lost.
     whole = [
@@ -199,9 +207,8 @@ def _path(
     run: Run, recorder: Recorder, strengths: Sequence[float], n: int
 ) -> dict[str, list[float]]:
     """Return, for each strength, what was seen of it last."""
-    valid, bound = (
-        run.history.last(c).reshape(-1, n).mean(dim=1) for c in ("valid_loss", "penalty")
-    )
+    ends = (run.history.last("valid_loss"), run.history.last("penalty"))
+    valid, bound = (end.reshape(-1, n).mean(dim=1) for end in ends)
     lines = [recorder.last.get(m, (0, np.nan, np.nan)) for m in range(n * len(strengths))]
     seen = np.array(lines).reshape(-1, n, 3).mean(axis=1)
     order = np.argsort(strengths)

@@ -10,7 +10,7 @@ from sklearn.base import ClassifierMixin
 
 from psilonnet.estimators.base import BasePSiLON
 from psilonnet.estimators.certificates import certified_radius, class_margins
-from psilonnet.estimators.labels import check_labels
+from psilonnet.estimators.labels import check_labels, warn_of_many_classes
 from psilonnet.estimators.parameters import is_real
 from psilonnet.estimators.targets import ClassTarget, fit_temperature
 
@@ -42,8 +42,9 @@ class PSiLONClassifier(ClassifierMixin, BasePSiLON):  # type: ignore[misc]
         Average the strengths that go best together on the held-out rows, take the one with the
         least loss there, or the strongest one within a standard error of it: a smaller bound for
         hardly more loss.
-    validation : float or int, default=0.2
-        The fraction of rows held out to choose the strength, or a number of folds.
+    validation : float, int or list of splits, default=0.2
+        The fraction of rows held out to choose the strength, a number of folds, or splits of your
+        own: pairs of positions of rows, to train on and to hold out.
     n_members : int, default=1
         Networks with different starts, for each strength in use, whose logits are averaged.
     prune : bool, default=False
@@ -166,6 +167,7 @@ class PSiLONClassifier(ClassifierMixin, BasePSiLON):  # type: ignore[misc]
                 f"{type(self).__name__} needs at least 2 classes among the rows of weight above 0. "
                 f"The data contains one class only: {self.classes_.tolist()[0]!r}."
             )
+        warn_of_many_classes(len(self.classes_), self.n_rows_)
         # Labels that occur with weight zero only get any number: their rows are dropped.
         return np.asarray(np.searchsorted(self.classes_, y).reshape(-1, 1), dtype=float)
 

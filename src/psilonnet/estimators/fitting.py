@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
 
+from psilonnet._warnings import warn_user
 from psilonnet.deploy import compact_nets
 from psilonnet.estimators.architectures import make_network
 from psilonnet.estimators.jobs import Job
@@ -18,6 +20,7 @@ from psilonnet.training import (
     Rows,
     check_memory,
     join_populations,
+    members_of,
     stack_members,
     trapezoid_of,
     weigh_members,
@@ -59,6 +62,32 @@ class Problem:
             return Rows(self.x, self.y, self.weight)
         chosen = torch.as_tensor(index)
         return Rows(self.x[chosen], self.y[chosen], self.weight[chosen])
+
+    def followed_by(self, held: Problem) -> Problem:
+        """Return these rows followed by rows that are chosen on only."""
+        return replace(
+            self,
+            x=torch.cat([self.x, held.x]),
+            y=torch.cat([self.y, held.y]),
+            weight=torch.cat([self.weight, held.weight]),
+            counts=torch.cat([self.counts, held.counts]),
+            given=len(held.y),
+        )
+
+    def parted(
+        self, index: np.ndarray[Any, Any], counts: np.ndarray[Any, np.dtype[np.float64]]
+    ) -> Problem:
+        """Return rows that may occur several times, each time with a part of its weight."""
+        chosen = torch.as_tensor(index)
+        part = torch.as_tensor(counts)
+        weight = self.weight[chosen] * (part / self.counts[chosen]).float()
+        return replace(
+            self,
+            x=self.x[chosen],
+            y=self.y[chosen],
+            weight=weight / weight.mean(),
+            counts=part,
+        )
 
 
 def knot_edges(problem: Problem, pieces: int) -> Tensor | None:
@@ -156,25 +185,55 @@ class Pick:
 
 def train_on_all(
     problem: Problem, picks: Sequence[Pick], *, n_members: int, prune: Cut | None
-) -> Generator[Job, Run, tuple[Network, dict[str, list[float]]]]:
-    """Train what was picked on all rows, each with several starts; return the average.
+) -> Generator[Job, Run, tuple[Network, dict[str, list[float]], list[Pick]]]:
+    """Train what was picked on all rows, each with several starts.
 
-    The history is that of the first design.
+    Returns
+    -------
+    net : Network
+        The average.
+    history : dict of lists
+        Of the first design.
+    picks : list of Pick
+        What is in the average, with weights that sum to 1: networks that diverged are not.
     """
     nets: list[Network] = []
-    weights: list[float] = []
+    left: list[Pick] = []
     histories = []
     for design in dict.fromkeys(pick.design for pick in picks):
         own = [pick for pick in picks if pick.design == design for _ in range(n_members)]
-        first = 1 + len(weights)
+        first = 1 + sum(map(members_of, nets))
         net = stack_members(design.make_nets(problem, range(first, first + len(own))))
         strengths = [pick.strength for pick in own]
         cuts = None if prune is None else [prune]
         run = yield design.job(net, problem, problem.rows(), None, strengths, prune=cuts)
+        warn_lost(run, "the last training, on all rows")
         nets.append(run.net.cpu())
-        weights += [own[member].weight for member in run.members]
+        left += [own[member] for member in run.members]
         histories.append(history_of(run, run.members))
-    return averaged(nets, weights), histories[0]
+    total = sum(pick.weight for pick in left)
+    count = Counter(left)
+    used = [
+        replace(pick, weight=count[pick] * pick.weight / total) for pick in picks if pick in count
+    ]
+    return averaged(nets, [pick.weight for pick in left]), histories[0], used
+
+
+class LostNetworksWarning(UserWarning):
+    """Some networks diverged in training, and the model is made of the others."""
+
+
+def warn_lost(run: Run, training: str) -> None:
+    """Warn if members of a run diverged."""
+    lost = run.history.diverged
+    if lost:
+        warn_user(
+            f"{len(lost)} of {run.history.members} networks diverged in {training}, the first at "
+            f"step {lost[0].step} with loss {lost[0].loss:.3g}. They are left out, and the others "
+            "go on. A lower 'learning_rate' may keep them; so may columns and a target without "
+            "extreme values.",
+            LostNetworksWarning,
+        )
 
 
 def averaged(nets: Sequence[Network], weights: Sequence[float]) -> Network:
@@ -195,12 +254,13 @@ def forward(net: Network, x: Tensor) -> np.ndarray[Any, np.dtype[np.float64]]:
 
 def history_of(run: Run, members: Sequence[int]) -> dict[str, list[float]]:
     """Return the evaluations of a run, averaged over some members."""
-    history = run.history
-    columns = {
-        name: getattr(history, name)[:, list(members)].mean(dim=1).tolist()
-        for name in ("train_loss", "valid_loss", "penalty")
+    history, own = run.history, list(members)
+    return {
+        "step": [float(s) for s in history.step],
+        "train_loss": history.train_loss[:, own].mean(dim=1).tolist(),
+        "valid_loss": history.valid_loss[:, own].mean(dim=1).tolist(),
+        "penalty": history.penalty[:, own].mean(dim=1).tolist(),
     }
-    return {"step": [float(s) for s in history.step], **columns}
 
 
 def rows_of_splits(problem: Problem, parts: Sequence[np.ndarray[Any, Any]], repeats: int) -> Rows:

@@ -14,7 +14,6 @@ from psilonnet.estimators.classifier import PSiLONClassifier
 from psilonnet.estimators.parameters import check_parameters
 from psilonnet.estimators.regressor import PSiLONRegressor
 from psilonnet.estimators.targets import ClassTarget, NumberTarget
-from psilonnet.nn import KnotLinear
 from psilonnet.tables import TableEncoder
 
 if TYPE_CHECKING:
@@ -31,6 +30,7 @@ KINDS: dict[str, type[BasePSiLON]] = {
 }
 # Of numbers only; a type from a file could ask for any amount of memory.
 LABEL_TYPES = {"str", "object", "|b1", *(f"{o}{k}{n}" for o in "<|" for k in "iuf" for n in "1248")}
+MOST_LETTERS = 2**22  # of labels in an array, where each has the room of the longest
 
 
 def load_model(path: str | os.PathLike[str]) -> BasePSiLON:
@@ -97,12 +97,13 @@ def _rebuild(manifest: dict[str, Any], tensors: dict[str, Tensor]) -> BasePSiLON
 
 def _net_from_tensors(tensors: dict[str, Tensor], model: BasePSiLON) -> Network:
     """Rebuild the network; its sizes come from the tensors, so none is larger than the file."""
+    for name, tensor in tensors.items():  # one that is empty declares sizes at no cost
+        _check(tensor.numel() > 0, f"{name!r} is empty")
+        _check(bool(tensor.isfinite().all()), f"{name!r} is not finite")
     layers = sum(name.endswith(".direction") for name in tensors)
     _check(layers >= 2, "there are fewer than two layers")
     first = tensors["0.direction"]
     _check(first.dim() == 4 and first.dtype == torch.float32, "the first layer is misshapen")
-    for name, tensor in tensors.items():
-        _check(bool(tensor.isfinite().all()), f"{name!r} is not finite")
     members, width, pieces, n_in = first.shape
     _check(n_in == model.encoder_.width, "the columns and the first layer do not agree")
     with torch.device("meta"):  # shapes only
@@ -122,13 +123,9 @@ def _net_from_tensors(tensors: dict[str, Tensor], model: BasePSiLON) -> Network:
 def _shell(
     model: BasePSiLON, n_in: int, width: int, depth: int, members: int, pieces: int
 ) -> Network:
-    sizes = (n_in, model.target_.outputs)
-    shape: dict[str, Any] = {"width": width, "depth": depth, "members": (members,)}
-    net = make_network(model.architecture, *sizes, **shape)
-    if pieces > 1:
-        edges = torch.zeros(members, pieces - 1, n_in, device="cpu")
-        net[0] = KnotLinear(edges, width, members=(members,))
-    return net
+    edges = torch.zeros(members, pieces - 1, n_in, device="cpu") if pieces > 1 else None
+    shape: dict[str, Any] = {"width": width, "depth": depth, "members": (members,), "edges": edges}
+    return make_network(model.architecture, n_in, model.target_.outputs, **shape)
 
 
 def _target_from_dict(data: dict[str, Any], kind: type[BasePSiLON]) -> ClassTarget | NumberTarget:
@@ -140,6 +137,8 @@ def _target_from_dict(data: dict[str, Any], kind: type[BasePSiLON]) -> ClassTarg
     labels, dtype = data["classes"], data["dtype"]
     _check(isinstance(labels, list) and len(set(labels)) == len(labels) >= 2, "labels repeat")
     _check(dtype in LABEL_TYPES, f"labels of type {dtype!r}")
+    letters = len(labels) * max(len(str(label)) for label in labels)
+    _check(dtype != "str" or letters <= MOST_LETTERS, "the labels are too long")
     plain = {"str": str, "object": object}
     classes = np.array(labels, dtype=plain.get(dtype, dtype))
     _check(classes.ndim == 1, "labels are not in a row")

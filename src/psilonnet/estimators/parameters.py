@@ -10,16 +10,17 @@ from numbers import Integral, Real
 from typing import Any, NamedTuple
 
 import numpy as np
-import torch
 
 from psilonnet.estimators.architectures import ARCHITECTURES
+from psilonnet.estimators.devices import is_device, why_no_device
 
 
 class Rule(NamedTuple):
-    """What a parameter must be, as a test and in words."""
+    """What a parameter must be, as a test and in words; what else to say of a value."""
 
     holds: Callable[[Any], bool]
     words: str
+    why_not: Callable[[Any], str] | None = None
 
 
 def one_of(*choices: str) -> Rule:
@@ -68,17 +69,11 @@ def _are_knots(value: Any) -> bool:
 
 
 def _is_validation(value: Any) -> bool:
+    if isinstance(value, (list, tuple)):
+        return len(value) > 0 and all(hasattr(p, "__len__") and len(p) == 2 for p in value)
     return (is_whole(value) and value >= 2) or (
         is_real(value) and not is_whole(value) and 0 < value < 1
     )
-
-
-def _is_device(value: Any) -> bool:
-    """Whether a device is there, and has memory."""
-    try:
-        return isinstance(value, str) and torch.empty(0, device=value).device.type != "meta"
-    except (RuntimeError, AssertionError, NotImplementedError):
-        return False
 
 
 FLAG = Rule(lambda value: isinstance(value, (bool, np.bool_)), "True or False")
@@ -96,7 +91,9 @@ RULES: dict[str, Rule] = {
     ),
     "selection": one_of("average", "best", "one_standard_error"),
     "validation": Rule(
-        _is_validation, "a fraction between 0 and 1, or a number of folds of at least 2"
+        _is_validation,
+        "a fraction between 0 and 1, a number of folds of at least 2, or a list of splits, each a "
+        "pair of positions of rows to train on and to hold out",
     ),
     "n_members": whole(1),
     "prune": FLAG,
@@ -113,7 +110,9 @@ RULES: dict[str, Rule] = {
     ),
     "batch_size": whole(1),
     "learning_rate": Rule(lambda v: is_real(v) and v > 0, "a number above 0"),
-    "device": Rule(_is_device, "the name of a torch device that is there, such as 'cpu' or 'cuda'"),
+    "device": Rule(
+        is_device, "the name of a torch device that is there, such as 'cpu' or 'cuda'", why_no_device
+    ),
     "verbose": Rule(
         lambda v: isinstance(v, (bool, np.bool_)) or is_whole(v) or v == "auto",
         "True, False or 'auto'",
@@ -126,8 +125,10 @@ def check_parameters(owner: str, parameters: Mapping[str, Any]) -> None:
     for name, value in parameters.items():
         rule = RULES.get(name)
         if rule is not None and not rule.holds(value):
+            why = f": {rule.why_not(value)}" if rule.why_not else ""
             raise ValueError(
-                f"The {name!r} parameter of {owner} must be {rule.words}. Got {value!r} instead."
+                f"The {name!r} parameter of {owner} must be {rule.words}. Got {value!r} instead"
+                f"{why}."
             )
 
 

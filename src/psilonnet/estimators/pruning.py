@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from psilonnet.estimators.choosing import HeldOut, is_whole_setting, of_setting
-from psilonnet.estimators.fitting import Cut, rows_of_splits
+from psilonnet.estimators.fitting import Cut, rows_of_splits, warn_lost
 from psilonnet.training import repeat_member
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ def choose_cut(problem: Problem, choice: Choice) -> Generator[Job, Run, Cut]:
     net = repeat_member(design.make_nets(problem, [0])[0], len(cuts))
     train = rows_of_splits(problem, [a for a, _ in splits], len(CUTS))
     run = yield design.job(net, problem, train, None, [strength] * len(cuts), prune=cuts)
+    warn_lost(run, "the choice of how far to prune")
     outputs = {
         cut: of_setting(run, problem, splits, k)[1]
         for k, cut in enumerate(CUTS)

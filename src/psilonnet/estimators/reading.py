@@ -12,6 +12,7 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import _check_sample_weight, _num_samples
 
 from psilonnet.tables.canonical import distinct_words
+from psilonnet.tables.columns import missing_cells
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -55,9 +56,7 @@ def _check_frame(X: Any) -> None:
 
 def _as_array(X: Any, owner: str) -> Array:
     """Return a two-dimensional array; cells of lists keep their own types."""
-    if isinstance(X, np.ma.MaskedArray):
-        mask, X = np.ma.getmaskarray(X), X.data.astype(object)
-        X[mask] = None
+    X = unmasked(X)
     if isinstance(X, (list, tuple)):
         lengths = {len(row) for row in X if isinstance(row, (list, tuple))}
         if len(lengths) > 1:
@@ -68,6 +67,15 @@ def _as_array(X: Any, owner: str) -> Array:
         X = np.array(X, dtype=object)
     array: Array = check_array(X, dtype=None, ensure_all_finite=False, estimator=owner)
     return array
+
+
+def unmasked(values: Any) -> Any:
+    """Return a masked array as one of objects, where None stands for what is masked."""
+    if not isinstance(values, np.ma.MaskedArray):
+        return values
+    cells = values.data.astype(object)
+    cells[np.ma.getmaskarray(values)] = None
+    return cells
 
 
 def check_weights(sample_weight: Any, n: int) -> Array:
@@ -81,6 +89,21 @@ def check_weights(sample_weight: Any, n: int) -> Array:
             "left to learn from."
         )
     return weight
+
+
+def check_groups(groups: Any) -> Array:
+    """Return one group label per row; none may be missing."""
+    labels = np.asarray(groups.to_numpy() if hasattr(groups, "to_numpy") else groups)
+    if labels.ndim != 1:
+        raise ValueError(
+            f"The 'groups' must be one label per row. Got an array of shape {labels.shape}."
+        )
+    if missing_cells(labels.astype(object)).any():
+        raise ValueError(
+            "The 'groups' must not be missing: some are NaN or None. Give each of these rows a "
+            "group of its own, or one for all of them."
+        )
+    return labels
 
 
 def codes_of(values: Array) -> Array:

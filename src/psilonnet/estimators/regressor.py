@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import RegressorMixin
-from sklearn.utils import check_array
 
 from psilonnet.estimators.base import BasePSiLON
 from psilonnet.estimators.certificates import each_output
+from psilonnet.estimators.quantities import check_quantities
 from psilonnet.estimators.targets import NumberTarget
 
 if TYPE_CHECKING:
@@ -39,8 +39,9 @@ class PSiLONRegressor(RegressorMixin, BasePSiLON):  # type: ignore[misc]
         Average the strengths that go best together on the held-out rows, take the one with the
         least loss there, or the strongest one within a standard error of it: a smaller bound for
         hardly more loss.
-    validation : float or int, default=0.2
-        The fraction of rows held out to choose the strength, or a number of folds.
+    validation : float, int or list of splits, default=0.2
+        The fraction of rows held out to choose the strength, a number of folds, or splits of your
+        own: pairs of positions of rows, to train on and to hold out.
     n_members : int, default=1
         Networks with different starts, for each strength in use, whose predictions are averaged.
     prune : bool, default=False
@@ -150,7 +151,7 @@ class PSiLONRegressor(RegressorMixin, BasePSiLON):  # type: ignore[misc]
         return self.loss
 
     def _fit_target(self, y: Any, weight: Array) -> Array:
-        y = _check_numbers(y)
+        y = check_quantities(y)
         self._one_target = y.ndim == 1
         return np.asarray(y.reshape(len(y), -1))
 
@@ -158,7 +159,7 @@ class PSiLONRegressor(RegressorMixin, BasePSiLON):  # type: ignore[misc]
         return NumberTarget.fit(y, weight)
 
     def _check_target(self, y: Any) -> Array:
-        y = _check_numbers(y)
+        y = check_quantities(y)
         numbers: Array = y.reshape(len(y), -1)
         if numbers.shape[1] != self.target_.outputs:
             raise ValueError(
@@ -209,18 +210,3 @@ class PSiLONRegressor(RegressorMixin, BasePSiLON):  # type: ignore[misc]
 
     def _output_words(self) -> str:
         return "the prediction moves" if self._one_target else "the predictions move in all"
-
-
-def _check_numbers(y: Any) -> Array:
-    if np.asarray(y).dtype.kind in "mM":
-        raise ValueError(
-            "The target must be numbers. Got times: turn them into numbers, such as days."
-        )
-    array: Array = check_array(
-        y, ensure_2d=False, dtype=np.float64, input_name="y", ensure_all_finite=True
-    )
-    if array.ndim > 2:
-        raise ValueError(
-            f"The target must have shape (rows,) or (rows, targets). Got {array.shape} instead."
-        )
-    return array

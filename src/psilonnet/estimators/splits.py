@@ -1,63 +1,248 @@
-"""Which rows are held out: seeded, by class, and with groups kept together."""
+"""Which of the given rows are held out: seeded, by class, and with groups kept together."""
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from psilonnet._warnings import warn_user
 from psilonnet.estimators.parameters import is_whole
+from psilonnet.estimators.reading import codes_of
 
-Integers = np.ndarray[Any, np.dtype[np.int64]]
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from psilonnet.tables import CanonicalRows
+
+Integers = np.ndarray[Any, np.dtype[np.signedinteger[Any]]]
+Floats = np.ndarray[Any, np.dtype[np.float64]]
 Split = tuple[Integers, Integers]  # rows to train on, rows held out
 
-LEAST_ROWS = 20
+LEAST_ROWS = 40
+COPIES = 0.01  # a smaller share of copies is not worth a word
+
+
+class HeldOutWarning(UserWarning):
+    """Nothing could be held out to choose on, or held-out rows say less than they seem to."""
+
+
+class NothingHeldOutError(ValueError):
+    """No rows can be held out of a table; the message is the reason."""
+
+
+@dataclass(frozen=True)
+class GivenRows:
+    """The rows of weight above 0 as they were given, before equal ones are merged.
+
+    Attributes
+    ----------
+    position : ndarray of shape (rows,)
+        Where in the table each row is. The rows are sorted by what is in them, so that the order
+        of the table does not matter.
+    distinct : ndarray of shape (rows,)
+        Equal rows have equal numbers.
+    weight : ndarray of shape (rows,)
+    strata : ndarray of shape (rows,)
+        Class numbers, or all zero for regression.
+    groups : ndarray of shape (rows,), or None
+        Numbers from 0 on.
+    copies : int
+        How many are copies of others, where chance does not explain it.
+    table_rows : int
+        The number of rows of the table, those of weight zero included.
+    """
+
+    position: Integers
+    distinct: Integers
+    weight: Floats
+    strata: Integers
+    groups: Integers | None
+    copies: int
+    table_rows: int
+
+    @classmethod
+    def of(
+        cls, rows: CanonicalRows, weight: Floats, labels: Integers, groups: Any = None
+    ) -> GivenRows:
+        """Return the rows of a table, for class numbers of its distinct rows."""
+        return cls(
+            position=rows.given,
+            distinct=rows.distinct,
+            weight=weight[rows.given],
+            strata=labels[rows.distinct],
+            groups=None if groups is None else codes_of(groups[rows.given]),
+            copies=rows.copies(),
+            table_rows=len(weight),
+        )
+
+
+def hold_out(given: GivenRows, validation: Any, seed: int) -> list[Split]:
+    """Return the splits that a parameter asks for, as positions among the given rows.
+
+    Parameters
+    ----------
+    given : GivenRows
+    validation : float, int, or sequence of pairs
+        A fraction of the rows, a number of folds, or for each split the positions in the table of
+        the rows to train on and of those to hold out.
+    seed : int
+    """
+    if isinstance(validation, (list, tuple)):
+        return _check_splits(given, validation)
+    splits = make_splits(given.strata, given.groups, validation, seed)
+    if is_whole(validation) and len(splits) < validation:
+        warn_user(
+            f"The 'validation' parameter asks for {validation} folds. Only {len(splits)} can be "
+            "held out without parting a group or losing a class, and so many are used.",
+            HeldOutWarning,
+        )
+    if given.groups is None and given.copies >= COPIES * len(given.strata):
+        warn_user(
+            f"{given.copies} of {len(given.strata)} rows are exact copies of other rows, columns "
+            "and target alike. Some of the rows that are held out have copies among the rows to "
+            "train on, so the choice of the strength and held_out_score_ are too optimistic. Give "
+            "'groups' with one label for all copies of a row, or one row with its sample_weight.",
+            HeldOutWarning,
+        )
+    return splits
+
+
+def warn_not_chosen(reason: NothingHeldOutError, strength: float, consequences: str) -> None:
+    """Say that nothing was chosen, why, and what is used instead."""
+    warn_user(
+        f"No rows could be held out to choose on: {reason}. The strength is {strength:g}, "
+        f"{consequences}. Give more rows, a 'reg_strength' of your own, 'validation_data', or "
+        "splits as 'validation'.",
+        HeldOutWarning,
+    )
 
 
 def make_splits(
     strata: Integers, groups: Integers | None, validation: float, seed: int
-) -> list[Split] | None:
-    """Return one split for a fraction, or one per fold; None for a table too small to split.
+) -> list[Split]:
+    """Return one split for a fraction of the rows, or one for each fold.
+
+    Each class stays among the rows to train on: where all rows of a class would be held out at
+    once, the smallest of its groups (or one of its rows) is not held out at all.
 
     Parameters
     ----------
     strata : ndarray of shape (rows,)
         Class numbers; each is spread evenly over the parts. All zero for regression.
     groups : ndarray of shape (rows,), optional
-        Rows of one group are never parted.
+        Numbers from 0 on. Rows of one group are never parted; a group is dealt by its rarest
+        class.
     validation : float or int
-        A fraction of the rows, or a number of folds.
+        A fraction of the rows, or a number of folds; there are never more folds than groups.
     seed : int
 
-    Notes
-    -----
-    A table is too small with fewer than 20 distinct rows, if a class would be missing from the rows
-    to train on, or with fewer groups than folds.
+    Raises
+    ------
+    NothingHeldOutError
+        With fewer than 40 rows, or if each group is needed for some class.
     """
-    in_folds = is_whole(validation)
-    n_parts = int(validation) if in_folds else max(2, round(1 / validation))
+    if len(strata) < LEAST_ROWS:
+        raise NothingHeldOutError(f"there are {len(strata)} rows, and {LEAST_ROWS} are needed")
     units = np.arange(len(strata)) if groups is None else groups
-    if len(strata) < LEAST_ROWS or len(set(units)) < n_parts:
-        return None
     rng = np.random.default_rng([seed, 1])
-    if groups is not None:
-        part = _deal(np.zeros(units.max() + 1, dtype=np.int64), rng)[units]
+    rarity = np.argsort(np.argsort(np.bincount(strata), kind="stable"))
+    rarest = np.full(units.max() + 1, len(rarity))
+    np.minimum.at(rarest, units, rarity[strata])
+    size = np.bincount(units)
+    if is_whole(validation):
+        part = _deal(rarest, min(int(validation), len(rarest)), rng)
     else:
-        part = _deal(strata, rng)
-    if in_folds:
-        fold = (part * n_parts).astype(int).clip(max=n_parts - 1)
-        held = [fold == k for k in range(n_parts)]
-    else:
-        held = [part < validation]
-    splits = [(np.flatnonzero(~h), np.flatnonzero(h)) for h in held]
-    usable = all(len(a) and len(b) and set(strata[a]) == set(strata) for a, b in splits)
-    return splits if usable else None
+        part = np.where(_draw(rarest, size, validation, rng), 0, -1)
+    part = _without_last_of_a_class(part, strata, units)[units]
+    splits = [(np.flatnonzero(part != k), np.flatnonzero(part == k)) for k in set(part) - {-1}]
+    if not splits:
+        each = f"each of the {len(rarest)} {'rows' if groups is None else 'groups'} is the only one"
+        alone = len(rarest) == 1
+        raise NothingHeldOutError("all rows are of one group" if alone else f"{each} of some class")
+    return splits
 
 
-def _deal(strata: Integers, rng: np.random.Generator) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """Give each unit a number between 0 and 1, evenly spread within each stratum."""
+def _deal(strata: Integers, folds: int, rng: np.random.Generator) -> Integers:
+    """Give each unit a fold; each stratum is spread evenly."""
     place = np.empty(len(strata))
     for stratum in np.unique(strata):
-        members = np.flatnonzero(strata == stratum)
-        place[rng.permutation(members)] = (np.arange(len(members)) + 0.5) / len(members)
-    return place
+        members = rng.permutation(np.flatnonzero(strata == stratum))
+        place[members] = (np.arange(len(members)) + 0.5) / len(members)
+    return (place * folds).astype(np.int64)
+
+
+def _draw(strata: Integers, size: Integers, share: float, rng: np.random.Generator) -> Any:
+    """Draw units from each stratum while they fit into its share of the rows; at least one."""
+    drawn = np.zeros(len(strata), dtype=bool)
+    for stratum in np.unique(strata):
+        members = rng.permutation(np.flatnonzero(strata == stratum))
+        room = share * size[members].sum()
+        for unit in members:
+            if size[unit] <= 2 * room:  # at least half of it fits
+                drawn[unit] = True
+                room -= size[unit]
+    if not drawn.any():  # the smallest of the most frequent kind
+        drawn[np.lexsort((size, -np.bincount(strata)[strata]))[0]] = True
+    return drawn
+
+
+def _without_last_of_a_class(part: Integers, strata: Integers, units: Integers) -> Integers:
+    """Return the part of each unit, -1 for those that some class needs in every training."""
+    size = np.bincount(units)
+    for k in set(part.tolist()) - {-1}:
+        for stratum in np.unique(strata):
+            own = np.unique(units[strata == stratum])
+            if (part[own] == k).all():
+                part[own[np.argmin(size[own])]] = -1
+    return part
+
+
+def _check_splits(given: GivenRows, validation: Sequence[Any]) -> list[Split]:
+    """Return splits that were given as positions in the table."""
+    n, strata = given.table_rows, given.strata
+    place = np.full(n, -1)
+    place[given.position] = np.arange(len(given.position))
+    splits = []
+    for number, pair in enumerate(validation):
+        rows = [np.asarray(side) for side in pair]
+        whole = all(r.ndim == 1 and r.dtype.kind in "iu" for r in rows)
+        inside = whole and all(((r >= 0) & (r < n)).all() for r in rows)
+        if not inside or set(rows[0]) & set(rows[1]):
+            raise ValueError(
+                "Each split of 'validation' must be a pair of positions of rows from 0 to "
+                f"{n - 1}, to train on and to hold out, and no row on both sides. Split {number} "
+                "is not: give list(splitter.split(X, y))."
+            )
+        train, held = (np.sort(place[r][place[r] >= 0]) for r in rows)
+        if not len(held) or set(strata[train]) != set(strata):
+            raise ValueError(
+                "Each split of 'validation' must hold out some rows of weight above 0, and leave "
+                f"rows of every class to train on. Split {number} does not."
+            )
+        splits.append((train, held))
+    return splits
+
+
+def merge_within_sides(
+    given: GivenRows, splits: Sequence[Split]
+) -> tuple[Integers, Floats, list[Split]]:
+    """Merge equal rows that are on the same side of every split.
+
+    Returns
+    -------
+    distinct : ndarray of shape (merged rows,)
+        Their distinct row.
+    weight : ndarray of shape (merged rows,)
+    splits : list of Split
+        Positions of merged rows.
+    """
+    sides = np.zeros((len(given.distinct), 1 + len(splits)), dtype=np.int64)
+    sides[:, 0] = given.distinct
+    for k, (train, held) in enumerate(splits, start=1):
+        sides[train, k], sides[held, k] = 1, 2
+    merged, place = np.unique(sides, axis=0, return_inverse=True)
+    summed = np.bincount(place.reshape(-1), weights=given.weight)
+    parts = [(np.flatnonzero(side == 1), np.flatnonzero(side == 2)) for side in merged.T[1:]]
+    return merged[:, 0], summed.astype(float), parts

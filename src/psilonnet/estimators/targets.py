@@ -12,6 +12,8 @@ from psilonnet.tables import weighted_mean_and_deviation, weighted_quantile
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 
+ERRORS = 2.0  # standard errors that refute a temperature; see experiments.temperature
+
 
 @dataclass(frozen=True)
 class ClassTarget:
@@ -96,10 +98,15 @@ def _center_and_scale(y: Floats, weight: Floats) -> tuple[float, float]:
     return float(median), scale if scale > 0 else 1.0
 
 
-def fit_temperature(logits: Floats, y: np.ndarray[Any, Any], weight: Floats) -> float:
-    """Return the temperature T with the least cross-entropy of ``logits / T``.
+def fit_temperature(
+    logits: Floats, y: np.ndarray[Any, Any], weight: Floats, errors: float = ERRORS
+) -> float:
+    """Return the temperature T nearest to 1 that held-out rows do not refute for ``logits / T``.
 
-    The loss is convex in 1/T, so its derivative has one root; it is found by bisection on log T
+    The cross-entropy is convex in 1/T, and its derivative is the sum over the rows of the expected
+    logit less that of the true class. T is refuted where that sum is farther from 0 than some of
+    its standard errors. So few rows, or rows that are all right by chance, leave T at 1, and many
+    rows bring it to the least cross-entropy. The end is found by bisection on log T, which stays
     between 1/20 and 20.
 
     Parameters
@@ -107,19 +114,28 @@ def fit_temperature(logits: Floats, y: np.ndarray[Any, Any], weight: Floats) -> 
     logits : ndarray of shape (rows, 1) for two classes, or (rows, classes)
     y : ndarray of class numbers of shape (rows,)
     weight : ndarray of shape (rows,)
+    errors : float
+        The number of standard errors; 0 for the least cross-entropy.
     """
     if logits.shape[1] == 1:
         logits = np.concatenate([np.zeros_like(logits), logits], axis=1)
     true = logits[np.arange(len(y)), y.astype(int)]
 
-    def derivative(inverse: float) -> float:
+    def excess(inverse: float) -> float:
+        """Return by how much, in standard errors, true classes have larger logits than expected."""
         z = logits * inverse
         p = np.exp(z - z.max(axis=1, keepdims=True))
         p /= p.sum(axis=1, keepdims=True)
-        return float(weight @ ((p * logits).sum(axis=1) - true))
+        mean = (p * logits).sum(axis=1)
+        variance = (p * (logits - mean[:, None]) ** 2).sum(axis=1)
+        return float(weight @ (true - mean) / np.sqrt(weight**2 @ variance + 1e-300))
 
-    low, high = np.log(1 / 20), np.log(20)
+    sign = float(np.sign(excess(1.0)))
+    near, far = 0.0, sign * np.log(20)  # log 1/T: refuted, and not known to be
+    if sign * excess(1.0) <= errors:
+        return 1.0
     for _ in range(60):
-        middle = (low + high) / 2
-        low, high = (middle, high) if derivative(float(np.exp(middle))) < 0 else (low, middle)
-    return float(np.exp(-(low + high) / 2))
+        middle = (near + far) / 2
+        refuted = sign * excess(float(np.exp(middle))) > errors
+        near, far = (middle, far) if refuted else (near, middle)
+    return float(np.exp(-far))

@@ -39,7 +39,8 @@ def normalized_linear(
     Parameters
     ----------
     x : Tensor of shape (..., pieces * in), or (*members, rows, pieces * in)
-        Flattened pieces. With member axes, rows of shape (rows, pieces * in) are shared by all.
+        Flattened pieces. With member axes, rows of shape (rows, pieces * in) are shared by all, and
+        so is a single row of shape (pieces * in,).
     v : Tensor of shape (*members, out, pieces, in)
     g : Tensor of shape (*members, out) or (*members, 1)
     bias : Tensor of shape (*members, out), optional
@@ -47,7 +48,7 @@ def normalized_linear(
 
     Returns
     -------
-    Tensor of shape (..., out), or (*members, rows, out)
+    Tensor of shape (..., out), or (*members, rows, out), or (*members, out) for a single row
 
     Examples
     --------
@@ -68,7 +69,8 @@ def normalized_linear(
         rows = x.reshape(-1, x.shape[-1])
         lengths = g.flatten() if flat == 1 else g.expand(bias.shape).flatten()
         y = _fused(rows, v.flatten(0, -3), lengths, bias.flatten(), order)
-        return y.reshape(len(rows), *bias.shape).movedim(0, -2)
+        y = y.reshape(len(rows), *bias.shape).movedim(0, -2)
+        return y if x.dim() > 1 else y.squeeze(-2)
     y = _fused(x.reshape(-1, x.shape[-1]), v, g, bias, order)
     return y.reshape(*x.shape[:-1], y.shape[-1])
 
@@ -98,7 +100,9 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     if weight.dim() == 2:
         return functional.linear(x, weight, bias)
     product = x @ weight.mT
-    return product if bias is None else product + bias.unsqueeze(-2)
+    if bias is None:
+        return product
+    return product + (bias.unsqueeze(-2) if x.dim() > 1 else bias)
 
 
 def _fused(x: Tensor, v: Tensor, g: Tensor, bias: Tensor, order: int) -> Tensor:

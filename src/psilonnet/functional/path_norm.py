@@ -1,8 +1,9 @@
 """The 1-path-norm and its relatives: bounds on the Lipschitz constant from L-infinity to L1.
 
-A network is a list of weights ``[W_1, ..., W_K]``, each of shape ``(..., out, pieces, in)``. With
-``residual=True`` the layers between the first and the last are residual blocks (Def. 2): the
-identity is added to them. Three matrices may stand for a layer in the product:
+A network is a list of weights ``[W_1, ..., W_K]``, each of shape ``(..., out, pieces, in)``.
+``residual`` says of each layer whether it is a residual block, to which the identity is added: in
+Def. 2 all but the first and the last, but any square layer may be one. Three matrices may stand for
+a layer in the product:
 
 ==============  ==================================  ====================================
 bound           a layer                             a residual block
@@ -27,50 +28,62 @@ from psilonnet.functional.pieces import largest_piece
 Bound = Literal["original", "improved", "merged"]
 
 
-def _identity(w: Tensor) -> Tensor:
+def _skip(w: Tensor, residual: bool | Tensor) -> Tensor | None:
+    """Return the matrix that is added to a layer beside its weights, if any."""
+    if isinstance(residual, Tensor):
+        return residual
+    if not residual:
+        return None
+    if w.shape[-3] != w.shape[-1]:
+        raise ValueError(
+            "A layer to which the identity is added has as many outputs as inputs. "
+            f"Got {w.shape[-3]} outputs and {w.shape[-1]} inputs instead."
+        )
     return torch.eye(w.shape[-1], dtype=w.dtype, device=w.device)
 
 
-def original_matrix(w: Tensor, *, residual: bool = False) -> Tensor:
+def original_matrix(w: Tensor, *, residual: bool | Tensor = False) -> Tensor:
     """Return ``sum_t |W_t|``: every piece is a path of its own, and so is the skip of each.
 
     Skip and weight paths are distinct, as in Theorem 2; one factor holds them all, so the
     2^K paths of a residual net are summed in K products.
     """
-    total = w.abs().sum(dim=-2)
-    return total + w.shape[-2] * _identity(w) if residual else total
+    total, skip = w.abs().sum(dim=-2), _skip(w, residual)
+    return total if skip is None else total + w.shape[-2] * skip.abs()
 
 
-def improved_matrix(w: Tensor, *, residual: bool = False) -> Tensor:
+def improved_matrix(w: Tensor, *, residual: bool | Tensor = False) -> Tensor:
     """Return ``max_t |W_t|``: together the pieces move no farther than the coordinate.
 
     Implements Eq. (11), one factor of it, for any number of pieces.
     """
-    largest = largest_piece(w)
-    return largest + _identity(w) if residual else largest
+    largest, skip = largest_piece(w), _skip(w, residual)
+    return largest if skip is None else largest + skip.abs()
 
 
-def merged_matrix(w: Tensor, *, residual: bool = False) -> Tensor:
+def merged_matrix(w: Tensor, *, residual: bool | Tensor = False) -> Tensor:
     """Return ``max_t |W_t|``, with the identity merged into every piece of a residual block.
 
     The pieces of a coordinate sum to it, so the skip is a weight of 1 on each of them. That is
     so for CReLU and for knots, but not for a single ReLU: its residual block has no merged bound.
     """
-    return improved_matrix(w + _identity(w).unsqueeze(-2) if residual else w)
+    skip = _skip(w, residual)
+    return largest_piece(w if skip is None else w + skip.unsqueeze(-2))
 
 
 _MATRICES = {"original": original_matrix, "improved": improved_matrix, "merged": merged_matrix}
 
 
-def layer_matrix(w: Tensor, *, bound: Bound, residual: bool = False) -> Tensor:
+def layer_matrix(w: Tensor, *, bound: Bound, residual: bool | Tensor = False) -> Tensor:
     """Return the non-negative matrix that stands for a layer in a bound.
 
     Parameters
     ----------
     w : Tensor of shape (..., out, pieces, in)
     bound : {"original", "improved", "merged"}
-    residual : bool
-        Whether the identity is added to the layer.
+    residual : bool, or Tensor of shape (..., out, in)
+        Whether the identity is added to the layer, or what else is: its combinations of outputs
+        if ``w`` holds combinations of the rows of a block.
 
     Returns
     -------
@@ -81,26 +94,43 @@ def layer_matrix(w: Tensor, *, bound: Bound, residual: bool = False) -> Tensor:
     return _MATRICES[bound](w, residual=residual)
 
 
+def _flags(residual: Sequence[bool] | None, layers: int) -> list[bool]:
+    """Return for each layer whether the identity is added to it; nowhere if nothing is given."""
+    if residual is None:
+        return [False] * layers
+    if isinstance(residual, bool) or len(residual) != layers:
+        raise ValueError(
+            f"The 'residual' must say of each of the {layers} layers whether the identity is added "
+            f"to it. Got {residual!r} instead: give one bool for each layer, as net.residual does."
+        )
+    return list(residual)
+
+
 def _matrices(
-    weights: Sequence[Tensor], residual: bool, bound: Bound, outputs: Tensor | None
+    weights: Sequence[Tensor],
+    residual: Sequence[bool] | None,
+    bound: Bound,
+    outputs: Tensor | None,
 ) -> list[Tensor]:
     """Return the matrices of all layers, the last one for the given combinations of outputs."""
     if not weights:
         raise ValueError("A network needs at least one weight. Got an empty sequence instead.")
     *rest, last = weights
-    if outputs is not None:
-        combined = outputs @ last.flatten(-2)
-        last = combined.reshape(*combined.shape[:-1], *last.shape[-2:])
+    *flags, added = _flags(residual, len(weights))
     matrices = [
-        layer_matrix(w, bound=bound, residual=residual and k > 0) for k, w in enumerate(rest)
+        layer_matrix(w, bound=bound, residual=flag) for w, flag in zip(rest, flags, strict=True)
     ]
-    return [*matrices, layer_matrix(last, bound=bound)]
+    if outputs is None:
+        return [*matrices, layer_matrix(last, bound=bound, residual=added)]
+    combined = outputs @ last.flatten(-2)
+    combined = combined.reshape(*combined.shape[:-1], *last.shape[-2:])
+    return [*matrices, layer_matrix(combined, bound=bound, residual=outputs if added else False)]
 
 
 def path_matrix(
     weights: Sequence[Tensor],
     *,
-    residual: bool = False,
+    residual: Sequence[bool] | None = None,
     bound: Bound = "original",
     outputs: Tensor | None = None,
 ) -> Tensor:
@@ -111,7 +141,8 @@ def path_matrix(
     Parameters
     ----------
     weights : sequence of Tensor of shape (..., out, pieces, in)
-    residual : bool
+    residual : sequence of bool, optional
+        Of each layer, whether the identity is added to it; to none by default.
     bound : {"original", "improved", "merged"}
     outputs : Tensor of shape (..., combinations, out), optional
         Linear combinations of the outputs to bound instead of the outputs themselves, such as
@@ -131,7 +162,7 @@ def path_matrix(
 def path_mass(
     weights: Sequence[Tensor],
     *,
-    residual: bool = False,
+    residual: Sequence[bool] | None = None,
     bound: Bound = "original",
     outputs: Tensor | None = None,
 ) -> Tensor:
@@ -158,7 +189,7 @@ def path_mass(
 def path_norm(
     weights: Sequence[Tensor],
     *,
-    residual: bool = False,
+    residual: Sequence[bool] | None = None,
     bound: Bound = "original",
     outputs: Tensor | None = None,
 ) -> Tensor:
@@ -191,7 +222,10 @@ def path_norm(
 
 
 def product_bound(
-    weights: Sequence[Tensor], *, residual: bool = False, bound: Bound = "original"
+    weights: Sequence[Tensor],
+    *,
+    residual: Sequence[bool] | None = None,
+    bound: Bound = "original",
 ) -> Tensor:
     """Return the product of the layers' own bounds, ``sum |W_K| * prod_k ||W_k||_inf``.
 
@@ -215,7 +249,10 @@ def product_bound(
 
 
 def add_bias_neuron(
-    weights: Sequence[Tensor], biases: Sequence[Tensor], *, residual: bool = False
+    weights: Sequence[Tensor],
+    biases: Sequence[Tensor],
+    *,
+    residual: Sequence[bool] | None = None,
 ) -> list[Tensor]:
     """Return weights in which each bias is the weight of an extra input 0 that is always 1.
 
@@ -226,36 +263,39 @@ def add_bias_neuron(
     ----------
     weights : sequence of Tensor of shape (..., out, pieces, in)
     biases : sequence of Tensor of shape (..., out)
-    residual : bool
-        In a residual block the skip already carries the constant on.
+    residual : sequence of bool, optional
+        As in :func:`path_matrix`. In a residual block the skip already carries the constant on.
 
     Returns
     -------
-    list of Tensor of shape (..., out + 1, pieces, in + 1), the last one with out rows
+    list of Tensor of shape (..., out + 1, pieces, in + 1)
+        The last one has out rows, unless it is a block: the constant is then its output 0.
     """
+    flags = _flags(residual, len(weights))
     augmented = []
     for k, (w, b) in enumerate(zip(weights, biases, strict=True)):
         others = b.new_zeros(*b.shape, w.shape[-2] - 1)  # the constant is in the first piece only
         column = torch.cat((b.unsqueeze(-1), others), dim=-1).unsqueeze(-1)
         w_hat = torch.cat((column, w), dim=-1)  # (..., out, pieces, 1 + in)
-        if k < len(weights) - 1:
+        if k < len(weights) - 1 or flags[k]:
             row = torch.zeros_like(w_hat[..., :1, :, :])
-            row[..., 0, 0, 0] = float(not residual or k == 0)
+            row[..., 0, 0, 0] = float(not flags[k])
             w_hat = torch.cat((row, w_hat), dim=-3)
         augmented.append(w_hat)
     return augmented
 
 
-def closed_form(lengths: Sequence[Tensor], *, residual: bool = False) -> Tensor:
+def closed_form(lengths: Sequence[Tensor], *, residual: Sequence[bool] | None = None) -> Tensor:
     """Return the path norm of a net with L1-normalised rows and shared lengths, in O(K).
 
-    Implements Eq. (15), ``||g_K||_1 prod_{k<K} |g_k|``; with ``residual=True``
+    Implements Eq. (15), ``||g_K||_1 prod_{k<K} |g_k|``; a residual block counts as ``1 + |g_k|``:
     Implements Eq. (16), ``||g_K||_1 |g_1| prod_{1<k<K} (1 + |g_k|)``.
 
     Parameters
     ----------
     lengths : sequence of Tensor of shape (..., 1), the last one of shape (..., out)
-    residual : bool
+    residual : sequence of bool, optional
+        As in :func:`path_matrix`.
 
     Returns
     -------
@@ -269,10 +309,17 @@ def closed_form(lengths: Sequence[Tensor], *, residual: bool = False) -> Tensor:
     if not lengths:
         raise ValueError("A network needs at least one length. Got an empty sequence instead.")
     *rest, last = lengths
-    total = last.abs().sum(dim=-1)
-    if not rest:
-        return total
-    factors = torch.cat(tuple(rest), dim=-1).abs()  # (..., K - 1)
-    if residual:
-        factors = torch.cat((factors[..., :1], 1 + factors[..., 1:]), dim=-1)
-    return total * factors.prod(dim=-1)
+    if any(g.shape[-1] != 1 for g in rest):
+        raise ValueError(
+            "A closed form needs one shared length in each layer but the last. Got "
+            f"{[g.shape[-1] for g in rest]} lengths instead: take path_norm of the weights."
+        )
+    *flags, added = _flags(residual, len(lengths))
+    total = (last.abs() + 1 if added else last.abs()).sum(dim=-1)
+    layers = [g for g, flag in zip(rest, flags, strict=True) if not flag]
+    blocks = [g for g, flag in zip(rest, flags, strict=True) if flag]
+    if layers:
+        total = total * torch.cat(layers, dim=-1).abs().prod(dim=-1)
+    if blocks:
+        total = total * (1 + torch.cat(blocks, dim=-1).abs()).prod(dim=-1)
+    return total

@@ -180,7 +180,12 @@ class NormalizedLinear(nn.Module):
         self._choose_stage()
 
     def forward(self, x: Tensor) -> Tensor:
-        """Map flattened pieces of shape (..., pieces * in) to (..., out)."""
+        """Map flattened pieces of shape (..., pieces * in) to (..., out).
+
+        With members, rows of shape (rows, pieces * in) are shared by all and give
+        (*members, rows, out), a single row gives (*members, out), and (*members, rows, pieces * in)
+        are rows of their own.
+        """
         fused = self.normalization in _ORDERS and self._stage == "dense" and not self._share_weight
         if fused and self.length is not None:
             return normalized_linear(

@@ -31,7 +31,9 @@ class Network(nn.Sequential):
     compiled = False
 
     def forward(self, x: Tensor) -> Tensor:
-        """Map rows of shape (rows, in) to (*members, rows, out)."""
+        """Map (rows, in) to (*members, rows, out), a single row to (*members, out)."""
+        if x.dim() == 1:  # what the first layer makes of it would be taken for rows by the next
+            return self.forward(x.unsqueeze(0)).squeeze(-2)
         together = self.compiled and not torch.compiler.is_compiling()
         with shared_weights(self) if together else nullcontext():
             for layer in self.layers:
@@ -44,17 +46,21 @@ class Network(nn.Sequential):
         return cast("list[NormalizedLinear]", list(self))
 
     @property
-    def residual(self) -> bool:
-        """Whether the layers between the first and the last add the identity."""
-        return any(layer.residual for layer in self.layers)
+    def residual(self) -> tuple[bool, ...]:
+        """Of each layer, whether the identity is added to it."""
+        return tuple(layer.residual for layer in self.layers)
 
     def weights(self) -> list[Tensor]:
         """Return the weights in use, each of shape (*members, out, pieces, in)."""
         return [layer.weight for layer in self.layers]
 
     def lengths(self) -> list[Tensor]:
-        """Return the lengths of all layers that have them."""
-        return [layer.length for layer in self.layers if layer.length is not None]
+        """Return the lengths of all layers that have them; of the last layer, one for each row."""
+        *rest, last = self.layers
+        lengths: list[Tensor] = [layer.length for layer in rest if layer.length is not None]
+        if last.length is not None:
+            lengths.append(last.length.expand(last.direction.shape[:-2]))
+        return lengths
 
     def set_prune_mix(self, value: float) -> None:
         """Set the share of the projection in every weight, from 0 to 1; see Eq. (5)."""

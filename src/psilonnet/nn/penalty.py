@@ -8,6 +8,7 @@ import torch
 from torch import nn
 
 from psilonnet.functional import closed_form, path_norm
+from psilonnet.nn.chain import ACTIVATIONS, plain_chain
 from psilonnet.nn.network import Network
 
 if TYPE_CHECKING:
@@ -15,21 +16,19 @@ if TYPE_CHECKING:
 
     from psilonnet.functional import Bound
 
-# Activations whose slope lies between 0 and 1, as Theorem 1 asks; and layers that change nothing
-# once training is over.
-_ALLOWED = (nn.ReLU, nn.Identity, nn.Flatten, nn.Dropout, nn.Sigmoid, nn.Tanh, nn.Hardtanh)
-
 
 def path_norm_penalty(net: nn.Module, *, bound: Bound = "improved") -> Tensor:
     """Return a bound on the Lipschitz constant of a net, ready to be added to a loss.
 
     It bounds ``||f(a) - f(b)||_1 / ||a - b||_inf``. Where rows are L1-normalised and lengths
     shared, the improved bound is a product of the K lengths and costs next to nothing; otherwise
-    it is a product of matrices. Dropout counts as it is after training.
+    it is a product of matrices. Dropout counts as it is after training, and the rows of layers with
+    ``normalization="ball"`` as what their training rule keeps them: inside the unit ball.
 
     Parameters
     ----------
     net : PSiLONNet, PSiLONResNet, or an nn.Sequential of Linear and ReLU layers
+        The plain chain of its layers: no ``forward`` of its own, no forward hooks.
     bound : {"improved", "original", "merged"}
         See :mod:`psilonnet.functional.path_norm`.
 
@@ -43,8 +42,9 @@ def path_norm_penalty(net: nn.Module, *, bound: Bound = "improved") -> Tensor:
     >>> path_norm_penalty(PSiLONNet(10, 2, width=32, depth=3)).item()
     2.0
     """
+    layers = plain_chain(net)
     if not isinstance(net, Network):
-        return path_norm(_plain_weights(net), bound=bound)
+        return path_norm(_plain_weights(layers), bound=bound)
     if bound == "improved" and has_closed_form(net):
         return closed_form(net.lengths(), residual=net.residual)
     return path_norm(net.weights(), residual=net.residual, bound=bound)
@@ -58,13 +58,13 @@ def has_closed_form(net: Network) -> bool:
     return normalized and shared and layers[-1].length is not None
 
 
-def _plain_weights(net: nn.Module) -> list[Tensor]:
+def _plain_weights(layers: list[nn.Module]) -> list[Tensor]:
     """Return the weights of a chain of Linear layers as weights with one piece."""
     weights = []
-    for layer in net if isinstance(net, nn.Sequential) else (net,):
+    for layer in layers:
         if isinstance(layer, nn.Linear):
             weights.append(layer.weight.unsqueeze(-2))
-        elif not isinstance(layer, _ALLOWED):
+        elif not isinstance(layer, ACTIVATIONS):
             raise TypeError(
                 "A path norm needs a psilonnet network or an nn.Sequential of nn.Linear layers and "
                 "activations with slopes between 0 and 1, such as nn.ReLU. "

@@ -87,6 +87,8 @@ class KnotLinear(NormalizedLinear):
         """Map (..., in) to (..., out)."""
         # An axis for the rows of a batch, where members have edges of their own.
         edges = self.edges if self.edges.dim() == 2 else self.edges.unsqueeze(-3)
+        if x.dim() == 1 and edges.dim() > 2:
+            return self.forward(x.unsqueeze(0)).squeeze(-2)
         return super().forward(knots(x, edges).flatten(-2))
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, TypeVar, cast
 from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor, nn
 
 from psilonnet.functional import crelu, knots, relu
+from psilonnet.nn.chain import plain_chain
 from psilonnet.nn.crelu import CReLULinear
 from psilonnet.nn.network import Network
 from psilonnet.nn.pieces import UNREACHED, KnotLinear, ReLULinear
@@ -90,7 +91,8 @@ class PlainNet:
     Parameters
     ----------
     net : Network, or nn.Sequential of Linear and ReLU layers
-        A Network may have one member axis.
+        A Network may have one member axis. The plain chain of its layers: no ``forward`` of its
+        own, no forward hooks.
 
     Examples
     --------
@@ -101,10 +103,11 @@ class PlainNet:
 
     @torch.no_grad()
     def __init__(self, net: nn.Sequential) -> None:
+        layers = plain_chain(net)
         if isinstance(net, Network):
             self.layers = [PlainLayer.of(layer) for layer in net.layers]
         else:
-            self.layers = _from_sequential(net)
+            self.layers = _from_torch(layers)
 
     @classmethod
     def of_layers(cls, layers: list[PlainLayer]) -> PlainNet:
@@ -141,21 +144,35 @@ Made = TypeVar("Made")
 
 
 def made_once(make: Callable[[Network], Made]) -> Callable[[Network], Made]:
-    """Return the same function, called again for a network only when one of its tensors changed.
+    """Return the same function, called again for a network only when something of it changed.
 
     The tensors themselves are compared. Their versions, which autograd counts, would not do: a
     step of a fused optimiser and a write through ``.data`` leave them as they are.
     """
-    made: WeakKeyDictionary[Network, tuple[list[Tensor], Made]] = WeakKeyDictionary()
+    made: WeakKeyDictionary[Network, tuple[list[object], list[Tensor], Made]] = WeakKeyDictionary()
 
     def remembered(net: Network) -> Made:
-        now = [tensor.detach() for tensor in (*net.parameters(), *net.buffers())]
+        layers = cast("list[NormalizedLinear]", plain_chain(net))
+        if any(layer._modules for layer in layers):  # parametrized: by what, cannot be compared
+            return make(net)
+        settings, tensors = _state(layers)
         known = made.get(net)
-        if known is None or not all(map(_same, known[0], now)):
-            known = made[net] = [tensor.clone() for tensor in now], make(net)
-        return known[1]
+        if known is None or known[0] != settings or not all(map(_same, known[1], tensors)):
+            known = made[net] = settings, [tensor.clone() for tensor in tensors], make(net)
+        return known[2]
 
     return remembered
+
+
+def _state(layers: list[NormalizedLinear]) -> tuple[list[object], list[Tensor]]:
+    """Return all that the function of a chain depends on: what each layer is, and its tensors."""
+    settings: list[object] = []
+    tensors = []
+    for layer in layers:
+        named = dict((*layer.named_parameters(), *layer.named_buffers()))
+        settings.append((type(layer), layer.normalization, layer._stage, tuple(named)))
+        tensors += [tensor.detach() for tensor in named.values()]
+    return settings, tensors
 
 
 def _same(a: Tensor, b: Tensor) -> bool:
@@ -168,9 +185,9 @@ def plain_net(net: Network) -> PlainNet:
     return PlainNet(net)
 
 
-def _from_sequential(net: nn.Sequential) -> list[PlainLayer]:
+def _from_torch(modules: list[nn.Module]) -> list[PlainLayer]:
     layers, split = [], "none"
-    for layer in net:
+    for layer in modules:
         if isinstance(layer, nn.ReLU):
             split = "relu"
         elif isinstance(layer, nn.Linear):

@@ -65,7 +65,7 @@ def make_net(variant: str, in_features: int, out_features: int, **settings: Any)
     Examples
     --------
     >>> make_net("P-ResNet", 10, 3, width=16, depth=4).residual
-    True
+    (False, True, True, True, False)
     """
     if variant not in VARIANTS:
         raise ValueError(f"The 'variant' must be one of {sorted(VARIANTS)}. Got {variant!r}.")

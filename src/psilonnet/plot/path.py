@@ -16,6 +16,7 @@ PANELS = (
     ("bound", "bound (1-path-norm)", ORANGE),
     ("near_sparsity", "near-sparsity", GREY),
 )
+Floats = np.ndarray[Any, np.dtype[np.float64]]
 MARKERS = "os^v"  # of each number of knots
 
 
@@ -55,7 +56,7 @@ class RegularizationPathDisplay:
         if estimator.path_ is None:
             raise ValueError(
                 "A regularisation path needs strengths that were compared on held-out rows. This "
-                "estimator has compared none: fit it with reg_strength='auto' on at least 20 rows."
+                "estimator has compared none: fit it with reg_strength='auto' on at least 40 rows."
             )
         return cls(path=estimator.path_, members=estimator.members_).plot(axes=axes)
 
@@ -65,6 +66,8 @@ class RegularizationPathDisplay:
         path = {name: np.array(column) for name, column in self.path.items()}
         done = path["steps"] == path["steps"].max()
         kinds = np.unique(path["knots"])
+        for axis in axes:  # first, so that nothing is drawn on limits that do not fit
+            spread_strengths(axis, path["reg_strength"])
         for axis, (name, label, colour) in zip(axes, PANELS, strict=True):
             for knots, marker in zip(kinds, itertools.cycle(MARKERS)):
                 own = path["knots"] == knots
@@ -76,20 +79,38 @@ class RegularizationPathDisplay:
                 axis.scatter(x[~filled], y[~filled], facecolor="white", **style)
             for strength in set(self.members["reg_strength"]):
                 axis.axvline(strength, color=GREY, lw=1, ls="--")
-            lowest = path["reg_strength"].min()
-            axis.set(ylabel=label, xscale="log" if lowest > 0 else "symlog")
+            axis.set_ylabel(label)
             quieten(axis)
         if len(kinds) > 1:
             axes[-1].legend(frameon=False, fontsize=9)
-        ticker = require("matplotlib.ticker", "plot")
-        for axis in axes[:2]:  # what was dropped early would squeeze the rest
-            axis.set_yscale("log")
-            axis.yaxis.set_major_locator(ticker.LogLocator(subs=(1.0, 2.0, 5.0)))
-            axis.yaxis.set_major_formatter("{x:g}")
-            axis.yaxis.set_minor_formatter(ticker.NullFormatter())
+        for axis, (name, _, _) in zip(axes[:2], PANELS, strict=False):
+            spread_values(axis, path[name])
         strengths = ", ".join(f"{s:g}" for s in sorted(set(self.members["reg_strength"])))
         note = f"chosen: {strengths}" + ("" if done.all() else "   (hollow: dropped early)")
         axes[0].set_title(note, fontsize=10)
         axes[-1].set_xlabel("reg_strength")
         self.axes_, self.figure_ = axes, axes[0].figure
         return self
+
+
+def spread_strengths(axis: Any, strengths: Floats) -> None:
+    """Lay strengths out by their sizes; one alone gets a decade on each side."""
+    low, high = strengths.min(), strengths.max()
+    if low == high:
+        # Around one number there is nothing that limits could be derived from.
+        axis.set(xscale="log" if low > 0 else "linear", xlim=(low / 10, low * 10) if low else (-1, 1))
+        axis.set_xticks([low], [f"{low:g}"])
+        axis.xaxis.set_minor_locator(require("matplotlib.ticker", "plot").NullLocator())
+    else:
+        axis.set_xscale("log" if low > 0 else "symlog")
+
+
+def spread_values(axis: Any, values: Floats) -> None:
+    """Lay values out by their sizes: what was dropped early would squeeze the rest."""
+    if not (values[np.isfinite(values)] > 0).all():
+        return  # no logarithm: a value of zero would be left out
+    ticker = require("matplotlib.ticker", "plot")
+    axis.set_yscale("log")
+    axis.yaxis.set_major_locator(ticker.LogLocator(subs=(1.0, 2.0, 5.0)))
+    axis.yaxis.set_major_formatter("{x:g}")
+    axis.yaxis.set_minor_formatter(ticker.NullFormatter())

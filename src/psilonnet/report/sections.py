@@ -178,7 +178,7 @@ def choice_section(model: Any) -> Html:
         "Training. The loss should fall and level off; held-out loss that turns up again is a sign "
         "of overfitting. Below, the bound on the network's own output, in its own scale.",
     )
-    if model.path_ is None:
+    if model.path_ is None or len(model.path_["reg_strength"]) == 1:
         words = f"No strengths were compared: the model uses {number(model.reg_strength_)}."
         return section("How was it found?", paragraph(words), tag("div", curves, class_="pair"))
     path = figure(

@@ -12,6 +12,7 @@ from sklearn.base import clone
 
 from psilonnet._extras import require
 from psilonnet.estimators.together import fit_together
+from psilonnet.scale.digests import digests_of, has_value
 from psilonnet.scale.keys import groups_of
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ class GroupTask:
             {"rows": len(y), "seconds": seconds, **self._line(name, model, error)}
             for name, (_, y), model, error in zip(groups.names, parts, models, errors, strict=True)
         ]
-        self.folder.write_table(shard, index_lines(groups, lines))
+        self.write_lines(cell["task"], table, lines)
 
     def read(self, task: str) -> Any:
         """Return the rows of a task."""
@@ -57,11 +58,19 @@ class GroupTask:
         """Return the groups of rows of a task, whose keys have the type of the whole table's."""
         return groups_of(rows.column(self.by).combine_chunks())
 
+    def digests(self, rows: Any, groups: Groups) -> list[str]:
+        """Return a digest of the rows of each group."""
+        return digests_of(rows, groups, self.by, self.target)
+
+    def write_lines(self, task: str, rows: Any, lines: list[dict[str, Any]]) -> None:
+        """Write the part of the index about the groups of a task, a line for each."""
+        groups = self.groups(rows)
+        table = index_lines(groups.keys, lines, self.digests(rows, groups))
+        self.folder.write_table(self.folder.shard(task), table)
+
     def _part(self, rows: Any) -> tuple[Any, Any]:
         """Return the columns and the target of a group, rows without a target left out."""
-        compute = require("pyarrow.compute", "parquet")
-        there = compute.invert(compute.is_null(rows.column(self.target), nan_is_null=True))
-        rows = rows.filter(there)
+        rows = rows.filter(has_value(rows.column(self.target)))
         return rows.drop_columns([self.by, self.target]), rows.column(self.target).to_numpy()
 
     def _line(self, name: str, model: BasePSiLON, error: Exception | None) -> dict[str, Any]:
@@ -78,18 +87,19 @@ class GroupTask:
         }
 
 
-def index_lines(groups: Groups, lines: list[dict[str, Any]]) -> Any:
+def index_lines(keys: Any, lines: list[dict[str, Any]], digests: list[str]) -> Any:
     """Return a part of the index; numbers that a line does not have are NaN."""
     pa = require("pyarrow", "parquet")
     numbers = ("score", "bound", "sparsity", "seconds")
     columns: dict[str, Any] = {
-        "group": groups.keys,
+        "group": keys,
         "rows": pa.array([line["rows"] for line in lines], pa.int64()),
+        "digest": pa.array(digests, pa.string()),
     }
     for name in numbers:
         given = [line.get(name) for line in lines]
         columns[name] = pa.array([math.nan if v is None else v for v in given], pa.float64())
     for name in ("path", "error"):
         columns[name] = pa.array([line.get(name) for line in lines], pa.string())
-    order = ["group", "rows", "score", "bound", "sparsity", "path", "seconds", "error"]
+    order = ["group", "rows", "score", "bound", "sparsity", "path", "seconds", "error", "digest"]
     return pa.table({name: columns[name] for name in order})

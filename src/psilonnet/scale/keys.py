@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import hashlib
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import narwhals as nw
@@ -20,8 +21,8 @@ EXACT = 2**53  # whole numbers below it are exact in float64
 def key_name(key: Any) -> str:
     """Return the name of a group: a hash of its key, so that any key is a safe file name.
 
-    Equal keys have one name whatever their type: 3 and 3.0, a date and its midnight. The word "3"
-    is another key than the number 3.
+    Equal keys have one name whatever their type: 3 and 3.0, 0.0 and -0.0, a date and its midnight.
+    The word "3" is another key than the number 3.
 
     >>> key_name(3) == key_name(3.0), key_name(3) == key_name("3"), len(key_name("../store"))
     (True, False, 32)
@@ -59,7 +60,7 @@ class Groups:
     ends: Integers
     missing: Integers
 
-    @property
+    @cached_property
     def sizes(self) -> Integers:
         """The number of rows of each group."""
         return np.diff(self.ends, prepend=0)
@@ -107,6 +108,7 @@ def _canonical(table: Any, by: str) -> Any:
         return column if types.is_boolean(kind) else column.cast(pa.int64())
     if types.is_floating(kind):
         column = compute.if_else(compute.is_nan(column), None, column).cast(pa.float64())
+        column = compute.add(column, 0.0)  # -0.0 is 0.0
         whole = compute.and_(
             compute.equal(compute.floor(column), column),
             compute.less(compute.abs(column), float(EXACT)),

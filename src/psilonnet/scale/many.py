@@ -12,7 +12,7 @@ from psilonnet.estimators.base import BasePSiLON
 from psilonnet.estimators.parameters import check_parameters
 from psilonnet.estimators.saving import plain
 from psilonnet.scale.cells import CellsFailedError, run_cells
-from psilonnet.scale.group_task import GroupTask, index_lines
+from psilonnet.scale.group_task import GroupTask
 from psilonnet.scale.keys import Groups, as_arrow, groups_of, key_column
 from psilonnet.scale.model_folder import ModelFolder
 from psilonnet.scale.text_columns import is_text
@@ -20,7 +20,7 @@ from psilonnet.tables import read_columns, warn_text
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from psilonnet.scale.cells import Cell
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 # populations that groups share, and short enough that a lost worker costs little.
 GROUPS_PER_TASK = 32
 ROWS_PER_TASK = 20_000
+FORMAT = 2  # of the index: from 2 on it has digests
 RETRIES = 10  # of a task whose worker was lost
 SAMPLE = 100_000  # rows that tell what columns of text hold
 
@@ -47,7 +48,8 @@ def fit_many(
     """Fit one model per group of a table, and write each to a file.
 
     Run the same again after a stop of any kind, and only the groups without a line in the index
-    are fitted. A group that cannot be fitted has its reason in the index and stops nobody.
+    are fitted; there may be new groups, but those in the index must have the same rows, in any
+    order. A group that cannot be fitted has its reason in the index and stops nobody.
 
     Parameters
     ----------
@@ -73,7 +75,7 @@ def fit_many(
     -------
     Path
         The index, a Parquet file with a line per group: group, rows, score (on held-out rows, NaN
-        if there were none), bound, sparsity, path, seconds, error.
+        if there were none), bound, sparsity, path, seconds, error, digest (of the rows).
 
     See Also
     --------
@@ -96,6 +98,9 @@ def fit_many(
         raise ValueError(f"At least one row must have a value in {by!r}. None of them has.")
     folder = ModelFolder(out)
     folder.begin(_settings(rows, by, target, estimator))
+    task = GroupTask(folder, estimator, by, target)
+    finished = folder.finished()
+    _check_rows(task, rows, groups, finished)
     if len(groups.missing):
         warnings.warn(
             f"{len(groups.missing)} rows without a value in {by!r} belong to no group and are left "
@@ -104,8 +109,7 @@ def fit_many(
             stacklevel=2,
         )
     _warn_text(rows.drop_columns([by, target]))  # warnings of single groups are not shown
-    task = GroupTask(folder, estimator, by, target)
-    cells = list(_write_tasks(rows, groups, folder))
+    cells = list(_write_tasks(rows, groups, folder, finished))
     _run(task, cells, cluster, progress)
     folder.clear_work()
     return folder.merge()
@@ -120,6 +124,7 @@ def _warn_text(rows: Any) -> None:
 def _settings(rows: Any, by: str, target: str, estimator: BasePSiLON) -> dict[str, Any]:
     parameters = {k: plain(v) for k, v in estimator.get_params(deep=False).items()}
     return {
+        "format": FORMAT,
         "by": by,
         "target": target,
         "keys": str(rows.column(by).type),
@@ -127,6 +132,21 @@ def _settings(rows: Any, by: str, target: str, estimator: BasePSiLON) -> dict[st
         "estimator": type(estimator).__name__,
         "parameters": {k: v for k, v in parameters.items() if k != "verbose"},
     }
+
+
+def _check_rows(task: GroupTask, rows: Any, groups: Groups, finished: Mapping[str, str]) -> None:
+    """Refuse a table in which groups that are finished have other rows than their models."""
+    known = [k for k, name in enumerate(groups.names) if name in finished]
+    if not known:
+        return
+    digests = task.digests(rows, groups)
+    other = [k for k in known if digests[k] != finished[groups.names[k]]]
+    if other:
+        raise ValueError(
+            "A group that is in the index must have the rows that it was fitted to, in any order. "
+            f"The rows of {len(other)} of {len(known)} such groups are others now, among them "
+            f"{groups.keys[other[0]].as_py()!r}: use another folder, or give the same rows."
+        )
 
 
 def plan_tasks(sizes: Integers, names: list[str]) -> list[list[int]]:
@@ -152,9 +172,10 @@ def plan_tasks(sizes: Integers, names: list[str]) -> list[list[int]]:
     return planned
 
 
-def _write_tasks(rows: Any, groups: Groups, folder: ModelFolder) -> Iterator[Cell]:
+def _write_tasks(
+    rows: Any, groups: Groups, folder: ModelFolder, finished: Mapping[str, str]
+) -> Iterator[Cell]:
     """Write the rows of each task that is not finished to a file, and yield its cell."""
-    finished = folder.finished()
     for planned in plan_tasks(groups.sizes, groups.names):
         left = [group for group in planned if groups.names[group] not in finished]
         if left:
@@ -174,9 +195,9 @@ def _run(task: GroupTask, cells: list[Cell], cluster: str | None, progress: bool
     lost = _lost_tasks(task, cells, cluster, shown)
     single = [cell for failed, _ in lost for cell in _split(task, failed)]
     for cell, error in _lost_tasks(task, single, cluster, shown):
-        groups = task.groups(task.read(cell["task"]))
-        line = {"rows": int(groups.sizes[0]), "error": f"{type(error).__name__}: {error}"}
-        task.folder.write_table(task.folder.shard(cell["task"]), index_lines(groups, [line]))
+        rows = task.read(cell["task"])
+        line = {"rows": len(rows), "error": f"{type(error).__name__}: {error}"}
+        task.write_lines(cell["task"], rows, [line])
 
 
 def _lost_tasks(

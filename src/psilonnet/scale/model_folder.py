@@ -89,14 +89,15 @@ class ModelFolder:
         """Return the parts of the index, in one order on every machine."""
         return sorted(self.folder.glob("index/*/*.parquet"))
 
-    def finished(self) -> set[str]:
-        """Return the names of the groups that are in the index, fitted or failed."""
+    def finished(self) -> dict[str, str]:
+        """Return the digests of the rows of the groups in the index, fitted or failed, by name."""
         parquet = require("pyarrow.parquet", "parquet")
-        names: set[str] = set()
+        digests: dict[str, str] = {}
         for path in self.shards():
-            keys = parquet.read_table(path, columns=["group"]).column("group")
-            names.update(map(key_name, keys.to_pylist()))
-        return names
+            lines = parquet.read_table(path, columns=["group", "digest"])
+            names = map(key_name, lines.column("group").to_pylist())
+            digests.update(zip(names, lines.column("digest").to_pylist(), strict=True))
+        return digests
 
     def merge(self) -> Path:
         """Write all lines to one file, each group once; one part at a time is in memory."""

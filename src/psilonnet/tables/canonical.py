@@ -1,4 +1,4 @@
-"""Rows in canonical form, so that a weight of k is the same as k equal rows, by construction."""
+"""Rows in canonical form, so that a weight of k trains the same networks as k equal rows."""
 
 from __future__ import annotations
 
@@ -15,15 +15,45 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class CanonicalRows:
-    """Distinct rows in sorted order: their positions in the table, and their summed weights."""
+    """Distinct rows in sorted order, and how the given rows became these.
+
+    Attributes
+    ----------
+    position : ndarray of shape (distinct rows,)
+        Where in the table each is found.
+    weight : ndarray of shape (distinct rows,)
+        The sum of the weights of the rows that are equal to it.
+    cell : ndarray of shape (distinct rows,)
+        Rows of one cell have equal columns, and differ in the target.
+    given : ndarray of shape (given rows of weight above 0,)
+        The positions of these in the table, sorted by their distinct row and then by weight, so
+        that nothing depends on the order of the table.
+    distinct : ndarray of the same shape
+        The number of the distinct row that each of them is equal to.
+    """
 
     position: np.ndarray[Any, np.dtype[np.intp]]
     weight: np.ndarray[Any, np.dtype[np.float64]]
+    cell: np.ndarray[Any, np.dtype[np.intp]]
+    given: np.ndarray[Any, np.dtype[np.intp]]
+    distinct: np.ndarray[Any, np.dtype[np.intp]]
+
+    def copies(self) -> int:
+        """Count the rows that repeat another row exactly where chance does not explain it.
+
+        In a table of few different cells rows repeat by chance, and rows of one cell then differ
+        in the target, or a cell has many rows. Where on average at most ten rows are equal, and
+        nearly all pairs of rows with equal columns have equal targets, they were copied.
+        """
+        rows, cells = np.bincount(self.distinct), np.bincount(self.cell[self.distinct])
+        equal, alike = (float((n * (n - 1.0)).sum()) for n in (rows, cells))
+        copied = len(self.given) <= 10 * len(rows) and equal >= 0.95 * alike
+        return len(self.given) - len(rows) if copied else 0
 
 
 def canonical_rows(
     columns: Sequence[Column],
-    others: Sequence[np.ndarray[Any, Any]],
+    target: np.ndarray[Any, Any],
     weight: np.ndarray[Any, np.dtype[np.float64]],
 ) -> CanonicalRows:
     """Drop rows of weight zero, merge equal rows by adding their weights, and sort.
@@ -31,24 +61,32 @@ def canonical_rows(
     Parameters
     ----------
     columns : sequence of Column
-    others : sequence of ndarray of shape (rows,)
-        Targets and groups: rows are equal only if these are, too.
+    target : ndarray of shape (rows, targets)
+        Rows are equal only if these are, too.
     weight : ndarray of shape (rows,)
 
     Examples
     --------
     >>> from psilonnet.tables.columns import Column
     >>> column = Column("a", "number", np.array([2.0, 1.0, 2.0]))
-    >>> canonical_rows([column], [np.zeros(3)], np.ones(3))
-    CanonicalRows(position=array([1, 0]), weight=array([1., 2.]))
+    >>> rows = canonical_rows([column], np.zeros((3, 1)), np.ones(3))
+    >>> rows.position, rows.weight, rows.distinct
+    (array([1, 0]), array([1., 2.]), array([0, 1, 1]))
     """
     kept = np.flatnonzero(weight > 0)
-    ranks = [_ranks(column.values[kept]) for column in columns]
-    ranks += [_ranks(other[kept]) for other in others]
+    ranks = [_ranks(values[kept]) for values in (*(c.values for c in columns), *target.T)]
     table = np.stack(ranks, axis=1)
-    _, first, inverse = np.unique(table, axis=0, return_index=True, return_inverse=True)
-    summed = np.bincount(inverse.reshape(-1), weights=weight[kept]).astype(float)
-    return CanonicalRows(kept[first], summed)
+    rows, first, inverse = np.unique(table, axis=0, return_index=True, return_inverse=True)
+    distinct = inverse.reshape(-1)
+    other = (rows[1:, : len(columns)] != rows[:-1, : len(columns)]).any(axis=1)
+    order = np.lexsort((weight[kept], distinct))
+    return CanonicalRows(
+        position=kept[first],
+        weight=np.bincount(distinct, weights=weight[kept]).astype(float),
+        cell=np.concatenate([[0], np.cumsum(other)]),
+        given=kept[order],
+        distinct=distinct[order],
+    )
 
 
 def _ranks(values: np.ndarray[Any, Any]) -> np.ndarray[Any, np.dtype[np.int64]]:

@@ -68,9 +68,10 @@ def save_checkpoint(run: Run, path: str | os.PathLike[str]) -> None:
             if parameter in run.optimizer.state:
                 tensors[f"adam.{moment}.{name}"] = run.optimizer.state[parameter][moment]
     history = run.history
-    tensors |= {f"history.{name}": getattr(history, name) for name in COLUMNS}
+    tensors |= {f"history.{name}": history.column(name) for name in COLUMNS}
     tensors["running_loss"] = torch.tensor(run.running_loss, dtype=torch.float64)
     tensors["first_loss"] = torch.tensor(run.first_loss, dtype=torch.float64)
+    tensors["owed"] = run.owed
     facts = {
         "fingerprint": _fingerprint(run),
         "step": run.step,
@@ -112,6 +113,7 @@ def load_checkpoint(run: Run, path: str | os.PathLike[str]) -> None:
             }
     run.running_loss = tensors["running_loss"].tolist()
     run.first_loss = tensors["first_loss"].tolist()
+    run.owed = tensors["owed"]
     recorded = facts["history"]
     history = run.history
     history.step, history.learning_rate = recorded["step"], recorded["learning_rate"]

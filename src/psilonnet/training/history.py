@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from typing import Literal, get_args
 
 import torch
 from torch import Tensor
 
-COLUMNS = ("train_loss", "valid_loss", "penalty")
+Column = Literal["train_loss", "valid_loss", "penalty"]
+COLUMNS: tuple[Column, ...] = get_args(Column)
 
 
 @dataclass(frozen=True)
@@ -59,7 +61,7 @@ class History:
     prune_mix: list[float] = field(default_factory=list)
     # Plain numbers: small tensors that stay, allocated between large ones that go, would leave
     # holes in the heap at every evaluation.
-    lines: dict[str, list[list[float]]] = field(
+    lines: dict[Column, list[list[float]]] = field(
         default_factory=lambda: {name: [] for name in COLUMNS}
     )
     diverged: list[Divergence] = field(default_factory=list)
@@ -73,14 +75,27 @@ class History:
                 line[member] = value
             self.lines[name].append(line)
 
-    def __getattr__(self, name: str) -> Tensor:
-        if name in COLUMNS:
-            lines = torch.tensor(self.lines[name], dtype=torch.float64)
-            return lines.reshape(-1, self.members)
-        raise AttributeError(name)
+    @property
+    def train_loss(self) -> Tensor:
+        """The mean loss of the steps since the evaluation before."""
+        return self.column("train_loss")
 
-    def last(self, column: str) -> Tensor:
-        """Return the last recorded value of a column for each member."""
-        values: Tensor = getattr(self, column)
-        recorded = values.isfinite().long().cumsum(dim=0).argmax(dim=0)
-        return values.gather(0, recorded.unsqueeze(0)).squeeze(0)
+    @property
+    def valid_loss(self) -> Tensor:
+        """The loss on the held-out rows."""
+        return self.column("valid_loss")
+
+    @property
+    def penalty(self) -> Tensor:
+        """What the regularisation penalises."""
+        return self.column("penalty")
+
+    def column(self, name: Column) -> Tensor:
+        """Return a column by its name, of shape (evaluations, members)."""
+        return torch.tensor(self.lines[name], dtype=torch.float64).reshape(-1, self.members)
+
+    def last(self, name: Column) -> Tensor:
+        """Return a column at each member's last evaluation, finite or not."""
+        evaluated = ~self.train_loss.isnan()  # a member in training has a training loss
+        line = evaluated.long().cumsum(dim=0).argmax(dim=0, keepdim=True)
+        return self.column(name).gather(0, line).squeeze(0)

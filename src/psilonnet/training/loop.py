@@ -91,6 +91,8 @@ class Run:
         self.history = History(len(self.members))
         self.running_loss = [0.0] * len(self.members)  # since the last evaluation
         self.first_loss: list[float] = []
+        # The shares of the bound that earlier parts of the pruning left over.
+        self.owed = strengths.new_zeros(len(self.members), len(net.layers) - 1)
         self._closed_form = has_closed_form(net)
 
     def train(self) -> Network:
@@ -169,8 +171,9 @@ class Run:
             self.net.set_prune_mix(mix)
         part = prune.part_at(self.step, self.plan.steps)
         if prune.drop and part:
-            shares = torch.tensor([prune.drop_of(member) for member in self.members])
-            drop_neurons_(self.net, part * shares, self.optimizer)
+            shares = torch.tensor([[prune.drop_of(member)] for member in self.members])
+            due = self.owed + part * shares.to(self.owed)
+            self.owed = drop_neurons_(self.net, due, self.optimizer)
 
     @torch.no_grad()
     def _evaluate(self) -> None:
@@ -222,7 +225,7 @@ class Run:
         self.optimizer = self.optimizer.take(net.parameters(), keep)
         self.net = net
         self.members = [self.members[k] for k in keep.tolist()]
-        self.reg_strength = self.reg_strength[keep]
+        self.reg_strength, self.owed = self.reg_strength[keep], self.owed[keep]
         self.running_loss = [self.running_loss[k] for k in keep.tolist()]
         self.first_loss = [self.first_loss[k] for k in keep.tolist() if self.first_loss]
         self.train_rows = self.train_rows.take(keep)

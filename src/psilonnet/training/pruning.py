@@ -42,9 +42,8 @@ class Pruning:
     drop : float or tuple of float, default=0
         Once only the projection is left, let nobody read the neurons that carry least of the
         bound, in each layer this share of it, or that of its member, in eight parts over the
-        steps to settle: :func:`drop_neurons_`. What a part leaves over is not made up for: where
-        even the lightest neuron of a narrow layer weighs more than a part, all stay. The paper
-        keeps them.
+        steps to settle: :func:`drop_neurons_`. What a part leaves over, as neurons are whole, is
+        added to the next; after the last one less than a neuron is left. The paper keeps them all.
 
     Notes
     -----
@@ -107,34 +106,61 @@ def _bring_rows_to_(direction: Tensor, norms: Tensor, optimizer: Adam) -> None:
 
 
 @torch.no_grad()
-def drop_neurons_(net: Network, shares: Tensor, optimizer: Adam) -> None:
-    """Let nobody read the neurons that carry the least of the bound.
+def drop_neurons_(net: Network, shares: Tensor, optimizer: Adam) -> Tensor:
+    """Let nobody read the neurons that carry the least of the bound; return what is left to drop.
 
     As all rows of a layer have one norm, a neuron carries what the paths from it to the outputs
     weigh. From the top layer down, the lightest neurons are dropped that have a member's share of
-    their layer together. Under the projection alone their weights stay zero. Rows that lose much
-    are brought back to a norm of 2, or to their own if it was less: short ones would become dense.
-    Neurons that a residual block hands on are read by it whatever its weights are, and stay.
+    their layer together, but never the heaviest. Under the projection alone their weights stay
+    zero. Rows that lose much are brought back to a norm of 2, or to their own if it was less: short
+    ones would become dense. Neurons that a residual block hands on are read by it whatever its
+    weights are, and stay.
+
+    Parameters
+    ----------
+    net : Network
+    shares : Tensor that broadcasts to (*members, layers - 1), for the neurons below each layer
+
+    Returns
+    -------
+    Tensor of shape (*members, layers - 1)
+        What the dropped neurons have less than their share.
     """
-    above = None
-    for layer in reversed(net.layers[1:]):
+    readers = net.layers[1:]
+    v, above = readers[0].direction, None
+    left = shares.to(v).expand(*v.shape[:-3], len(readers)).clone()
+    for k, layer in reversed([*enumerate(readers)]):
         weight = layer.weight.abs().amax(dim=-2)  # (..., out, in)
         mass = weight.sum(dim=-2) if above is None else (above.unsqueeze(-2) @ weight).squeeze(-2)
         if layer.residual:
             above = mass if above is None else mass + above
             continue
-        lightest, order = mass.sort(dim=-1)
-        most = shares.to(mass).unsqueeze(-1) * lightest.sum(dim=-1, keepdim=True)
-        few = lightest.cumsum(dim=-1) <= most
-        dropped = torch.zeros_like(few).scatter(-1, order, few)
+        dropped = _lightest(mass, left[..., k])
         above = mass.masked_fill(dropped, 0.0)
-        columns, norms = dropped[..., None, None, :], row_norm(layer.direction)
-        layer.direction.masked_fill_(columns, 0.0)
-        state = optimizer.state.get(layer.direction)
-        if state:
-            state["exp_avg"].masked_fill_(columns, 0.0)
-        least = norms.clamp(max=LEAST_NORM)
-        _bring_rows_to_(layer.direction, row_norm(layer.direction).maximum(least), optimizer)
+        gone = mass.masked_fill(~dropped, 0.0).sum(dim=-1)
+        left[..., k] -= gone / mass.sum(dim=-1).clamp(min=1e-30)
+        _silence_(layer.direction, dropped, optimizer)
+    return left
+
+
+def _lightest(mass: Tensor, share: Tensor) -> Tensor:
+    """Return which neurons are the lightest that have a share of all mass together."""
+    lightest, order = mass.sort(dim=-1)
+    most = share.unsqueeze(-1) * lightest.sum(dim=-1, keepdim=True)
+    few = lightest.cumsum(dim=-1) <= most
+    few[..., -1] = False
+    return torch.zeros_like(few).scatter(-1, order, few)
+
+
+def _silence_(direction: Tensor, dropped: Tensor, optimizer: Adam) -> None:
+    """Take some inputs from all rows, and give rows that are short then some of their norm back."""
+    columns, norms = dropped[..., None, None, :], row_norm(direction)
+    direction.masked_fill_(columns, 0.0)
+    state = optimizer.state.get(direction)
+    if state:
+        state["exp_avg"].masked_fill_(columns, 0.0)
+    least = norms.clamp(max=LEAST_NORM)
+    _bring_rows_to_(direction, row_norm(direction).maximum(least), optimizer)
 
 
 @torch.no_grad()

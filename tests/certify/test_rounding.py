@@ -1,0 +1,181 @@
+"""What is proved holds in exact arithmetic too: nothing is lost to rounding on the way to it."""
+
+from fractions import Fraction
+from itertools import pairwise
+
+import pytest
+import torch
+
+from psilonnet.certify import first_masses, forward_error, input_moves, local_moves
+from psilonnet.nn import PlainLayer, PlainNet
+
+TINY = 2.0**-1074  # the smallest number above zero
+
+
+def tensor(values):
+    return torch.tensor(values, dtype=torch.float64)
+
+
+def layer(weight, bias=None, split="none", edges=None):
+    """Return a layer of one member from a weight of shape (out, pieces, in)."""
+    weight = tensor(weight)
+    bias = weight.new_zeros(len(weight)) if bias is None else tensor(bias)
+    edges = None if edges is None else tensor(edges).unsqueeze(0)
+    return PlainLayer(weight.unsqueeze(0), bias.unsqueeze(0), split, edges)
+
+
+def net_of(*layers):
+    return PlainNet.of_layers(list(layers))
+
+
+def exact_pieces(split, edges, z, column):
+    """Return the pieces of a number as fractions."""
+    if split == "none":
+        return [z]
+    if split == "relu":
+        return [max(z, Fraction(0))]
+    if split == "crelu":
+        return [max(z, Fraction(0)), min(z, Fraction(0))]
+    walls = [None, *(Fraction(float(k)) for k in edges[0, :, column]), None]
+
+    def clip(value, low, high):
+        value = value if low is None else max(value, low)
+        return value if high is None else min(value, high)
+
+    return [clip(z, *wall) - clip(Fraction(0), *wall) for wall in pairwise(walls)]
+
+
+def exact_outputs(net, row):
+    """Return the outputs of a net of one member in exact arithmetic."""
+    for each in net.layers:
+        pieces = [exact_pieces(each.split, each.edges, z, i) for i, z in enumerate(row)]
+        row = [
+            Fraction(float(each.bias[0, o]))
+            + sum(
+                Fraction(float(w[t, i])) * pieces[i][t]
+                for t in range(w.shape[0])
+                for i in range(w.shape[1])
+            )
+            for o, w in enumerate(each.weight[0])
+        ]
+    return row
+
+
+def exact_moves(net, x, radius, combinations):
+    """Return how far combinations move from the row to the lower and to the upper corner."""
+    x, radius = ([Fraction(float(v)) for v in values] for values in (x, radius))
+    here = exact_outputs(net, x)
+    moved = [
+        exact_outputs(net, [a + sign * r for a, r in zip(x, radius, strict=True)])
+        for sign in (-1, 1)
+    ]
+    return [
+        max(
+            abs(sum(Fraction(float(c)) * (b - a) for c, a, b in zip(row, here, there, strict=True)))
+            for there in moved
+        )
+        for row in combinations
+    ]
+
+
+def assert_holds(net, x, radius, combinations):
+    """Compare the proofs about one row with exact moves inside its box."""
+    x, radius, combinations = tensor(x), tensor(radius), tensor(combinations)
+    moves = exact_moves(net, x, radius, combinations)
+    near = local_moves(net, x.unsqueeze(0), radius.unsqueeze(0), combinations.unsqueeze(0))[0]
+    per_unit = input_moves(net, combinations)
+    for move, bound, own in zip(moves, near.tolist(), per_unit.tolist(), strict=True):
+        assert bound == torch.inf or move <= Fraction(bound)
+        if torch.inf not in own:
+            far = sum(Fraction(m) * Fraction(float(r)) for m, r in zip(own, radius, strict=True))
+            assert move <= far
+    return near
+
+
+ONE = [[1.0]]
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_box_contains_what_its_radius_says(sign):
+    """1 + 2^54 is above the edge at 2^54, but is rounded to it: the last piece was left out."""
+    weight = [[[0.0], [1000.0]]] if sign > 0 else [[[1000.0], [0.0]]]
+    net = net_of(layer(weight, split="knots", edges=[[sign * 2.0**54]]))
+    near = assert_holds(net, [sign], [2.0**54], ONE)
+    assert near >= 1000
+
+
+def test_box_of_a_huge_radius_keeps_every_piece_it_cannot_exclude():
+    """Intervals that overflow say nothing about pieces; they were taken for constant."""
+    grow = layer([[[1e200], [1e200]]], split="crelu")
+    net = net_of(layer([[[1e200]]]), grow, layer([[[1e-300], [1e-300]]], split="crelu"))
+    near = assert_holds(net, [0.0], [1e-90], ONE)
+    assert near >= 1e10
+    assert local_moves(net, tensor([[0.0]]), tensor([[1e308]]), tensor([ONE])) == torch.inf
+    assert local_moves(net, tensor([[0.0]]), tensor([[torch.inf]]), tensor([ONE])) == torch.inf
+
+
+def test_interval_keeps_what_underflow_loses():
+    """Half a smallest number is rounded to zero, and so is its interval, but not what moves."""
+    first = layer([[[TINY]]])
+    net = net_of(first, layer([[[1e300]]], split="relu"), layer([[[1e300]]], split="relu"))
+    near = assert_holds(net, [0.5], [0.1], ONE)
+    assert near > 1e270
+
+
+def test_products_keep_what_underflow_loses():
+    small = layer([[[1e-200]]])
+    net = net_of(small, small, layer([[[1e-200]]]), small)
+    assert assert_holds(net, [0.0], [1e300], ONE) > 0
+    assert (first_masses(net, tensor(ONE)) > 0).all()
+    assert assert_holds(net_of(layer([[[1e-200]]])), [0.0], [1e-200], ONE) > 0
+
+
+def test_column_that_is_not_read_moves_nothing():
+    """Not even by what could be lost to underflow; in a box that is next to nothing."""
+    net = net_of(layer([[[1.0, 0.0]], [[2.0, 0.0]]]), layer([[[3.0, -1.0]]], split="relu"))
+    assert input_moves(net, tensor(ONE))[0, 1] == 0
+    near = local_moves(net, tensor([[1.0, 1.0]]), tensor([[0.0, 1.0]]), tensor([ONE]))
+    assert near < 1e-290
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-160])
+def test_combination_keeps_what_cancels(scale):
+    """1e16 + 1 - 1e16 is 1, and 0 as it is summed up."""
+    net = net_of(layer([[[1e16 * scale]], [[1.0 * scale]], [[-1e16 * scale]]]))
+    near = assert_holds(net, [0.0], [1.0], [[1.0, 1.0, 1.0]])
+    assert near >= scale
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_proofs_hold_in_exact_arithmetic(seed):
+    """Random nets of wild magnitudes, in boxes that end where a knot is or nearly so."""
+    generator = torch.Generator().manual_seed(seed)
+
+    def draw(*shape, spread):
+        exponent = spread * torch.randn(shape, generator=generator).double()
+        size = 10.0 ** exponent.clamp(-320, 300)
+        sign = torch.randint(-1, 2, shape, generator=generator)
+        return sign * size
+
+    n_in, width, spread = 2, 3, (1.0, 20.0, 80.0)[seed % 3]
+    x, radius = draw(n_in, spread=spread), draw(n_in, spread=spread).abs()
+    ends = torch.stack((x - radius, x + radius)).sort(dim=0).values
+    layers = [layer(draw(width, 3, n_in, spread=spread).tolist(), None, "knots", ends.tolist())]
+    for split, pieces, out in (("relu", 1, width), ("crelu", 2, 3)):
+        bias = draw(out, spread=spread).tolist()
+        layers.append(layer(draw(out, pieces, width, spread=spread).tolist(), bias, split))
+    combinations = draw(2, 3, spread=spread / 2).tolist()
+    assert_holds(net_of(*layers), x.tolist(), radius.tolist(), combinations)
+
+
+@pytest.mark.parametrize(("unit", "dtype"), [(2.0**-53, torch.float64), (2.0**-24, torch.float32)])
+def test_forward_error_covers_underflow(unit, dtype):
+    """A product below the smallest number is lost, however much is made of it afterwards."""
+    small = 2.0 ** (-80 if dtype == torch.float32 else -600)
+    net = net_of(layer([[[small]]]), layer([[[1 / small]]]), layer([[[1 / small]]]))
+    h = tensor([[[small]]]).to(dtype)
+    for each in net.layers:
+        h = h @ each.weight[:, :, 0].to(dtype).mT
+    (exact,) = exact_outputs(net, [Fraction(small)])
+    error = forward_error(net, tensor([[small]]), tensor([0.0]), unit=unit)
+    assert abs(Fraction(float(h)) - exact) <= Fraction(float(error))

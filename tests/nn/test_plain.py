@@ -1,0 +1,95 @@
+"""Matrices that are remembered are those of the network as it is now."""
+
+import pytest
+import torch
+
+from psilonnet.deploy import compact_nets
+from psilonnet.nn import (
+    CReLUBlock,
+    CReLULinear,
+    KnotLinear,
+    Network,
+    NormalizedLinear,
+    ReLULinear,
+    plain_net,
+)
+
+X = torch.randn(20, 3, generator=torch.Generator().manual_seed(1))
+
+
+def make_net(last=CReLULinear):
+    net = Network(NormalizedLinear(3, 3), last(3, 3))
+    with torch.no_grad():
+        for parameter in net.parameters():
+            parameter.copy_(
+                torch.randn(parameter.shape, generator=torch.Generator().manual_seed(0))
+            )
+    return net
+
+
+def like(layer, other):
+    """Give a layer the tensors of another one."""
+    layer.load_state_dict(other.state_dict(), strict=False)
+    return layer
+
+
+def append(net):
+    net.append(like(ReLULinear(3, 3), net[0]))
+
+
+def append_the_same_again(net):
+    net.append(net[1])
+
+
+def shorten(net):
+    del net[1]
+
+
+def add_the_identity(net):
+    net[1] = like(CReLUBlock(3), net[1])
+
+
+def split_elsewhere(net):
+    net[1] = like(KnotLinear(torch.full((1, 3), 0.5), 3), net[1])
+
+
+def activate(net):
+    net[0] = like(ReLULinear(3, 3), net[0])
+
+
+def normalize_otherwise(net):
+    net[1].normalization = "l2"
+
+
+def take_the_bias_away(net):
+    net[1].bias = None
+
+
+def swap(net):
+    net[0], net[1] = net[1], net[0]
+
+
+CHANGES = [
+    append,
+    append_the_same_again,
+    shorten,
+    add_the_identity,
+    split_elsewhere,
+    activate,
+    normalize_otherwise,
+    take_the_bias_away,
+    swap,
+]
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_plain_matrices_are_made_again_when_a_layer_changes(change):
+    net = make_net()
+    before = plain_net(net)(X)
+    compact_nets(net)
+    change(net)
+    after = plain_net(net)(X)
+    assert after.shape != before.shape or not torch.allclose(after, before)
+    torch.testing.assert_close(after[0].float(), net(X))
+    torch.testing.assert_close(compact_nets(net)[0](X).float(), net(X))
+    assert plain_net(net) is plain_net(net)
