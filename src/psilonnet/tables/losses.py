@@ -23,8 +23,7 @@ FEWEST = 20  # rows; in fewer, any column may have another value in each
 NAMED = 5  # columns that a warning names
 SENTENCES = {
     "empty": (
-        "Columns without a value in any row are left out: {}. Drop them, or check how they were "
-        "read."
+        "A column that has no value in any row is left out: {}. Drop it, or check how it was read."
     ),
     "narrow": (
         "Columns whose numbers differ by less than 1e-13 of their size are taken as constant and "
