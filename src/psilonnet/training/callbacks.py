@@ -61,7 +61,7 @@ class ProgressBar(Callback):
             self._bar.close()
 
 
-# (fraction of training, members kept); chosen on the curves of experiments/halving.py.
+# (fraction of training, members kept); chosen on the curves of experiments/studies/halving.py.
 NARROWING = ((0.05, 8), (0.3, 3), (0.5, 2))
 
 
