@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from psilonnet._warnings import warn_user
 from psilonnet.estimators import load_model
 from psilonnet.scale.keys import as_arrow, groups_of, key_column
 from psilonnet.scale.model_folder import ModelFolder
@@ -71,16 +72,13 @@ def _predict(path: Path, rows: Any) -> tuple[Array, bool]:
 
 def _warn(missing: int, total: int, far: int) -> None:
     if missing:
-        warnings.warn(
+        warn_user(
             f"{missing} of {total} rows have no prediction: their group has no model, or they "
             "belong to none. The index of the models names the groups that failed.",
-            UserWarning,
-            stacklevel=3,
         )
     if far:
-        warnings.warn(
+        warn_user(
             f"In {far} groups some rows lie farther outside the range of the training rows than "
             "that range is wide, and predictions for them are guesses.",
             OutOfRangeWarning,
-            stacklevel=3,
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from tqdm.auto import tqdm
 
 from psilonnet._files import remove_asides
+from psilonnet._warnings import warn_user
 from psilonnet.scale.block_output import BlockScorer
 from psilonnet.scale.blocks import check_schemas, find_files, read_sources
 from psilonnet.scale.cells import outcomes
@@ -178,11 +178,10 @@ def _score_blocks(
 
 def _warn_unread(unread: Counter[str]) -> None:
     if lost := [f"{count} of {name!r}" for name, count in unread.items() if count]:
-        warnings.warn(
+        warn_user(
             "Some cells of text are neither numbers or dates nor words for missing ones, and count "
             f"as missing: {', '.join(lost)}.",
             LossWarning,
-            stacklevel=4,
         )
 
 

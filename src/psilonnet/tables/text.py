@@ -6,13 +6,13 @@ A cell is read if it can mean one thing only. ``1,435.00`` and ``13/02/2023`` ca
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
 
+from psilonnet._warnings import warn_user
 from psilonnet.tables.canonical import distinct_words
 from psilonnet.tables.columns import Column, LossWarning, missing_cells, words_of
 from psilonnet.tables.text_cells import Number, read_date, read_number
@@ -308,10 +308,9 @@ def read_text(cells: Any, *, decimal: Any = None, day_first: bool | None = None)
     text = TextCells(Column(name, "category", words_of(objects, missing_cells(objects))))
     reading = text.read(text.kind(untyped=True) or "number", TextStyle(decimal, day_first))
     if reading.unread:
-        warnings.warn(
+        warn_user(
             f"{reading.unread} cells, such as {reading.unread_example!r}, cannot be read like the "
             "others and count as missing.",
             LossWarning,
-            stacklevel=2,
         )
     return reading.values
