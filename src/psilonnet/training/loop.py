@@ -226,7 +226,8 @@ class Run:
         fine = [math.isfinite(a) and abs(a) <= b for a, b in zip(losses, limits, strict=True)]
         if self.step == self.plan.steps:  # no further loss would tell what this step has done
             finite = [p.isfinite().flatten(1).all(dim=1) for p in self.net.parameters()]
-            fine = [a and b for a, b in zip(fine, torch.stack(finite).all(dim=0), strict=True)]
+            whole = torch.stack(finite).all(dim=0).tolist()
+            fine = [a and b for a, b in zip(fine, whole, strict=True)]
         if all(fine):
             return
         for position, is_fine in enumerate(fine):
