@@ -62,25 +62,28 @@ class BlockScorer:
             )
         return True
 
-    def __call__(self, block: Block) -> int:
-        """Score a block, unless its output is there, and return the number of its rows."""
+    def __call__(self, block: Block) -> bool:
+        """Score a block, unless its output is there.
+
+        Return whether some of its rows lie far outside the range of the training rows.
+        """
         path = Path(self.out, block.output)
         if path.exists():  # Ray starts a block again if it did not hear that it was done
-            return block.rows
+            return False
         path.parent.mkdir(parents=True, exist_ok=True)
         with written(path) as aside, aside.open("wb") as file:
-            self._write(block, file)
-        return block.rows
+            return self._write(block, file)
 
-    def _write(self, block: Block, file: Any) -> None:
+    def _write(self, block: Block, file: Any) -> bool:
         pa, pq = require("pyarrow", "parquet"), require("pyarrow.parquet", "parquet")
         runtime = open_model(self.model)
         predicted = pa.schema(self.model.output_fields)
-        writer, rows = None, 0
+        writer, rows, far = None, 0, False
         try:
             for table in _tables(block, [*dict.fromkeys([*self.model.columns, *self.keep])]):
                 kept = table.select(list(self.keep))
-                columns = [*kept.columns, *runtime.predict(table)]
+                predictions, outside = runtime.predict(table)
+                columns, far = [*kept.columns, *predictions], far or outside
                 if writer is None:
                     schema = pa.schema([*kept.schema, *predicted])
                     facts = {FACTS: json.dumps(self.facts(block))}
@@ -92,6 +95,7 @@ class BlockScorer:
                 writer.close()
         if rows != block.rows:
             raise UnreadableError(f"{rows} rows were found where the footer promises {block.rows}")
+        return far
 
 
 _WORDS = {
