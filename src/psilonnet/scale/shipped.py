@@ -130,18 +130,21 @@ class NumpyRuntime:
             (Path(temporary) / "weights.npz").write_bytes(shipped.weights)
             self.predictor = Predictor(temporary)
 
-    def predict(self, table: Any) -> list[Any]:
-        """Return the columns that are predicted, in the order of ``output_fields``."""
+    def predict(self, table: Any) -> tuple[list[Any], bool]:
+        """Return the columns that are predicted, in the order of ``output_fields``.
+
+        The second is whether some rows lie far outside the range of the training rows.
+        """
         columns = {name: _as_numpy(table[name]) for name in self.predictor.names}
         parts = [
-            self.predictor.decision_function({name: c[rows] for name, c in columns.items()})
+            self.predictor.outputs({name: c[rows] for name, c in columns.items()})
             for rows in _calls(len(table))
         ]
-        outputs = np.concatenate(parts)
+        outputs, far = np.concatenate([part for part, _ in parts]), any(far for _, far in parts)
         if self.predictor.classes is None:
-            return list(outputs.T)
+            return list(outputs.T), far
         labels = require("pyarrow", "parquet").array(self.predictor.classes)
-        return [labels.take(class_numbers(outputs)), *probabilities(outputs).T]
+        return [labels.take(class_numbers(outputs)), *probabilities(outputs).T], far
 
 
 class OnnxRuntime:
@@ -156,8 +159,8 @@ class OnnxRuntime:
         )
         self.names = list(shipped.columns)
 
-    def predict(self, table: Any) -> list[Any]:
-        """Return the columns that are predicted, in the order of ``output_fields``."""
+    def predict(self, table: Any) -> tuple[list[Any], bool]:
+        """Return the columns that are predicted; the file does not know the training range."""
         from psilonnet.deploy import onnx_inputs  # noqa: PLC0415  # it loads torch
 
         inputs = onnx_inputs(table.select(self.names), self.session)
@@ -166,7 +169,7 @@ class OnnxRuntime:
             for rows in _calls(len(table))
         ]
         first, *shares = (np.concatenate(parts) for parts in zip(*calls, strict=True))
-        return [first, *shares[0].T] if shares else list(np.atleast_2d(first.T))
+        return ([first, *shares[0].T] if shares else list(np.atleast_2d(first.T))), False
 
 
 def _calls(rows: int) -> Iterator[slice]:
