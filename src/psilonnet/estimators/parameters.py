@@ -107,7 +107,9 @@ RULES: dict[str, Rule] = {
     "batch_size": whole(1),
     "learning_rate": Rule(lambda v: is_real(v) and v > 0, "a number above 0"),
     "device": Rule(
-        is_device, "the name of a torch device that is there, such as 'cpu' or 'cuda'", why_no_device
+        is_device,
+        "the name of a torch device that is there, such as 'cpu' or 'cuda'",
+        why_no_device,
     ),
     "verbose": Rule(
         lambda v: isinstance(v, (bool, np.bool_)) or is_whole(v) or v == "auto",
