@@ -41,10 +41,9 @@ TRIED = (0.0, 0.5, 1.0, 2.0, 3.0)  # standard errors
 class Recorded(PSiLONClassifier):
     """A classifier that keeps what its temperature was fitted on."""
 
-    def _after_choice(self, choice: Any, y: Any, weight: Any) -> None:
-        super()._after_choice(choice, y, weight)
-        held = choice.held_out
-        self.recorded_ = choice.outputs, y[held, 0], weight[held].astype(float)
+    def _after_choice(self, choice: Any, problem: Any) -> None:
+        super()._after_choice(choice, problem)
+        self.recorded_ = choice.outputs, *problem.truth(choice.held_out)
 
 
 def all_tables() -> list[Cell]:

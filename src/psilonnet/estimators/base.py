@@ -79,8 +79,8 @@ class BasePSiLON(Promises, Shipping, BaseEstimator):  # type: ignore[misc]
         """Whether held-out rows are used even if there is no strength to choose."""
         return False
 
-    def _after_choice(self, choice: Choice | None, y: Array, weight: Array) -> None:
-        """Use the outputs on held-out rows, for instance to calibrate."""
+    def _after_choice(self, choice: Choice | None, problem: Problem) -> None:
+        """Use the outputs on the held-out rows of a problem, for instance to calibrate."""
 
     def _measure(self, outputs: Array, y: Array, weight: Array) -> Any:
         """Return how good outputs of the network are, for y as the network sees it."""
@@ -234,7 +234,7 @@ class BasePSiLON(Promises, Shipping, BaseEstimator):  # type: ignore[misc]
     def _note(self, choice: Choice | None, whole: Problem) -> None:
         """Keep what the held-out rows said."""
         self.path_ = None if choice is None else choice.path
-        self._after_choice(choice, whole.y.numpy(), whole.weight.numpy())
+        self._after_choice(choice, whole)
         self.held_out_score_ = None if choice is None else self._held_out_score(choice, whole)
 
     def _held_out_score(self, choice: Choice, problem: Problem) -> float | None:

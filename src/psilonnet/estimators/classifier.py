@@ -18,6 +18,7 @@ from psilonnet.estimators.targets import ClassTarget, fit_temperature
 if TYPE_CHECKING:
     from psilonnet.estimators.certificates import Certifier
     from psilonnet.estimators.choosing import Choice
+    from psilonnet.estimators.fitting import Problem
     from psilonnet.estimators.measures import ClassMeasures
 
 Array = np.ndarray[Any, Any]
@@ -216,10 +217,9 @@ class PSiLONClassifier(ClassifierMixin, BasePSiLON):  # type: ignore[misc]
     def _needs_held_out(self) -> bool:
         return self.calibrate
 
-    def _after_choice(self, choice: Choice | None, y: Array, weight: Array) -> None:
+    def _after_choice(self, choice: Choice | None, problem: Problem) -> None:
         if self.calibrate and choice is not None:
-            held = choice.held_out
-            temperature = fit_temperature(choice.outputs, y[held, 0], weight[held].astype(float))
+            temperature = fit_temperature(choice.outputs, *problem.truth(choice.held_out))
             self.target_ = replace(self.target_, temperature=temperature)
         self.temperature_ = self.target_.temperature
 

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from psilonnet.nn import Network
     from psilonnet.training import Callback, Plan, Run
 
+Array = np.ndarray[Any, Any]
 PRUNE_SHARE = 0.5  # of the steps, at the end
 
 
@@ -62,6 +63,13 @@ class Problem:
             return Rows(self.x, self.y, self.weight)
         chosen = torch.as_tensor(index)
         return Rows(self.x[chosen], self.y[chosen], self.weight[chosen])
+
+    def truth(self, index: Array) -> tuple[Array, Array, Array]:
+        """Return first target, weight and count of some rows in float64."""
+        y, weight, counts = (
+            column.double().numpy()[index] for column in (self.y[:, 0], self.weight, self.counts)
+        )
+        return y, weight, counts
 
     def followed_by(self, held: Problem) -> Problem:
         """Return these rows followed by rows that are chosen on only."""

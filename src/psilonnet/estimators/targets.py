@@ -99,7 +99,11 @@ def _center_and_scale(y: Floats, weight: Floats) -> tuple[float, float]:
 
 
 def fit_temperature(
-    logits: Floats, y: np.ndarray[Any, Any], weight: Floats, errors: float = ERRORS
+    logits: Floats,
+    y: np.ndarray[Any, Any],
+    weight: Floats,
+    counts: Floats,
+    errors: float = ERRORS,
 ) -> float:
     """Return the temperature T nearest to 1 that held-out rows do not refute for ``logits / T``.
 
@@ -114,6 +118,9 @@ def fit_temperature(
     logits : ndarray of shape (rows, 1) for two classes, or (rows, classes)
     y : ndarray of class numbers of shape (rows,)
     weight : ndarray of shape (rows,)
+        The weight of each row in the loss.
+    counts : ndarray of shape (rows,)
+        How many rows each stands for, which have that weight together.
     errors : float
         The number of standard errors; 0 for the least cross-entropy.
     """
@@ -128,7 +135,7 @@ def fit_temperature(
         p /= p.sum(axis=1, keepdims=True)
         mean = (p * logits).sum(axis=1)
         variance = (p * (logits - mean[:, None]) ** 2).sum(axis=1)
-        return float(weight @ (true - mean) / np.sqrt(weight**2 @ variance + 1e-300))
+        return float(weight @ (true - mean) / np.sqrt((weight**2 / counts) @ variance + 1e-300))
 
     sign = float(np.sign(excess(1.0)))
     near, far = 0.0, sign * np.log(20)  # log 1/T: refuted, and not known to be
