@@ -43,7 +43,7 @@ class Recorded(PSiLONClassifier):
 
     def _after_choice(self, choice: Any, problem: Any) -> None:
         super()._after_choice(choice, problem)
-        self.recorded_ = choice.outputs, *problem.truth(choice.held_out)
+        self.recorded_ = (choice.outputs, *problem.truth(choice.held_out))
 
 
 def all_tables() -> list[Cell]:
@@ -91,7 +91,7 @@ def compute(cell: Cell, *, data: str) -> Cell:
         logits = model.decision_function(unseen) * model.temperature_
     found: Cell = {"off": {"temperature": 1.0, "loss": _loss(logits, truth, 1.0, model)}}
     for errors in TRIED:
-        temperature = fit_temperature(*model.recorded_, errors=errors)
+        temperature = fit_temperature(*model.recorded_, errors)
         loss = _loss(logits, truth, temperature, model)
         found[f"{errors:g}"] = {"temperature": temperature, "loss": loss}
     return found
