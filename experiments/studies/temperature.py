@@ -43,7 +43,10 @@ class Recorded(PSiLONClassifier):
 
     def _after_choice(self, choice: Any, problem: Any) -> None:
         super()._after_choice(choice, problem)
-        self.recorded_ = (choice.outputs, *problem.truth(choice.held_out))
+        self.recorded_: tuple[Any, Any, Any, Any] = (
+            choice.outputs,
+            *problem.truth(choice.held_out),
+        )
 
 
 def all_tables() -> list[Cell]:
