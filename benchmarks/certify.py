@@ -10,7 +10,8 @@ import argparse
 import numpy as np
 import torch
 
-from benchmarks.timing import interleaved, print_figures
+from benchmarks.figures import print_figures
+from experiments.timing import interleaved
 from psilonnet import PSiLONClassifier
 
 

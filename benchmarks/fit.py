@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from sklearn.datasets import make_classification
 
-from benchmarks.timing import print_figures
+from benchmarks.figures import print_figures
 from psilonnet import PSiLONClassifier
 
 ROWS, COLUMNS = 2000, 20

@@ -11,7 +11,8 @@ from collections.abc import Callable
 
 import torch
 
-from benchmarks.timing import interleaved, print_figures
+from benchmarks.figures import print_figures
+from experiments.timing import interleaved
 from psilonnet.nn import make_net, path_norm_penalty
 from psilonnet.training import Plan, Rows, Run, narrowing_cost
 

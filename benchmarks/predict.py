@@ -25,8 +25,10 @@ import pandas as pd
 import torch
 
 from benchmarks.contenders import write_ours, write_peers
+from benchmarks.figures import print_figures
 from benchmarks.readers import memory_of, read, size_of
-from benchmarks.timing import interleaved, print_figures
+from experiments.data import load_table, scale_target, split_rows
+from experiments.timing import interleaved
 from psilonnet import PSiLONClassifier, PSiLONRegressor
 from psilonnet.deploy import compact_nets
 
@@ -71,8 +73,6 @@ def tasks(data: str | None, train: int) -> Iterator[Task]:
         y = x[:, 0] + np.abs(x[:, 1]) + 0.3 * rng.normal(size=6000)
         yield Task("made_up", "regression", (x[:train], y[:train]), (x[2000:], y[2000:]))
         return
-    from experiments.data import load_table, scale_target, split_rows  # noqa: PLC0415
-
     for name in TABLES:
         table = load_table(name, data)
         split = split_rows(len(table.y), seed=0)

@@ -27,8 +27,8 @@ import torch
 from sklearn.base import clone
 from sklearn.datasets import load_diabetes
 
+from benchmarks.figures import print_figures
 from benchmarks.scoring import FULL, QUICK, scoring_figures
-from benchmarks.timing import print_figures
 from psilonnet import PSiLONRegressor
 from psilonnet.scale import fit_many
 

@@ -23,7 +23,7 @@ from time import perf_counter
 
 import numpy as np
 
-from benchmarks.timing import print_figures
+from benchmarks.figures import print_figures
 from psilonnet.scale.many import GROUPS_PER_TASK
 
 GROUPS, ROWS = 10**6, 10**9

@@ -32,7 +32,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from benchmarks.timing import print_figures
+from benchmarks.figures import print_figures
 from psilonnet.deploy.predictor import Predictor, class_numbers, probabilities
 from psilonnet.scale import score
 

@@ -15,7 +15,8 @@ from functools import partial
 import torch
 from torch import Tensor, nn
 
-from benchmarks.timing import interleaved, print_figures
+from benchmarks.figures import print_figures
+from experiments.timing import interleaved
 from psilonnet.nn import (
     VARIANTS,
     Network,

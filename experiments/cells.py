@@ -1,4 +1,4 @@
-"""What all experiments share: their arguments, and cells that are computed once."""
+"""What all experiments share: their arguments, cells that are computed once, and tables."""
 
 from __future__ import annotations
 
@@ -10,10 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from psilonnet.scale import Results, run_cells
+from experiments.gather import CELLS, StudyResults
+from psilonnet.scale import run_cells
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
+
+    from psilonnet.scale import Results
 
 Cell = dict[str, Any]
 TABLES = "folder with datasets.json, or 'openml' for the network"
@@ -28,7 +31,7 @@ def experiment_arguments(
     """
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--data", required=True, help=data)
-    parser.add_argument("--cells", type=Path, default=Path("experiments/results/cells"))
+    parser.add_argument("--cells", type=Path, default=CELLS)
     parser.add_argument("--results", type=Path, default=Path("experiments/results"))
     parser.add_argument("--only", nargs="*", help="compute cells with these values; no tables")
     parser.add_argument("--cluster", help="'local' or the address of a Ray cluster; else in turn")
@@ -44,14 +47,22 @@ def run_study(
     compute: Callable[..., Cell],
     cells: Iterable[Cell],
     arguments: argparse.Namespace,
-) -> Results:
-    """Compute the missing cells of a study, those asked for, with ``compute(cell, data=...)``."""
+) -> StudyResults:
+    """Compute the missing cells of a study, those asked for, with ``compute(cell, data=...)``.
+
+    If all were asked for, they are gathered at the end.
+    """
+    results = StudyResults(arguments.cells / name)
     if getattr(arguments, "so_far", False):
-        return Results(arguments.cells / name)
+        return results
     only = arguments.only or []
     wanted = [c for c in cells if not only or any(str(v) in only for v in c.values())]
+    missing = [c for c in wanted if c not in results]
     work = partial(_compute_alone, compute=compute, data=arguments.data)
-    return run_cells(work, wanted, arguments.cells / name, cluster=arguments.cluster)
+    run_cells(work, missing, results.folder, cluster=arguments.cluster)
+    if not only:
+        results.gather()
+    return results
 
 
 def _compute_alone(cell: Cell, *, compute: Callable[..., Cell], data: str) -> Any:

@@ -27,6 +27,12 @@ EIGHT = (
 TWELVE = (*EIGHT, "heloc", "default_of_credit_card_clients", "miami_housing_2016", "elevators")
 ALL = (*TWELVE, *(name for name in TASKS if name not in TWELVE))  # the 29 of the paper's 30
 
+# Of all tables of losses, so that they can be read together.
+LOSS_COLUMNS = (
+    "dataset", "task", "model", "reading", "protocol", "seed", "reg_strength",
+    "valid_loss", "test_loss", "path_norm", "near_sparsity", "seconds",
+)  # fmt: skip
+
 
 @dataclass(frozen=True)
 class Table:

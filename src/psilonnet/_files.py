@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from uuid import uuid4
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
     from pathlib import Path
 
 ASIDE = ".part"  # the end of the name of a file that is being written
@@ -33,3 +33,11 @@ def written(path: Path) -> Iterator[Path]:
 def place_of(aside: Path) -> Path:
     """Return where a file that is being written aside belongs."""
     return aside.with_name(aside.name.removesuffix(ASIDE).rpartition(".")[0].removeprefix("."))
+
+
+def remove_asides(places: Collection[Path]) -> None:
+    """Remove what writers that were killed have left of the files that belong at some places."""
+    for folder in {place.parent for place in places}:
+        for aside in folder.glob(f".*{ASIDE}"):
+            if place_of(aside) in places:
+                aside.unlink(missing_ok=True)

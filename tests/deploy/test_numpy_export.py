@@ -2,8 +2,13 @@
 
 import datetime
 import json
+import os
+import shutil
+import signal
 import subprocess
+import sys
 import venv
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -154,6 +159,78 @@ def test_bad_tables_are_refused(table, said, tmp_path):
         predictor.predict(table(X))
 
 
+def test_tables_that_would_be_misread_are_refused(tmp_path):
+    X, y = messy()
+    predictor = exported(PSiLONRegressor(**QUICK).fit(X, y), tmp_path)
+    twice = pd.concat([X, X[["size"]]], axis=1)
+    with pytest.raises(ValueError, match=r"names must be unique.*more than once: \['size'\]"):
+        predictor.predict(twice)
+    with pytest.raises(ValueError, match=r"names must be unique.*more than once: \['size'\]"):
+        predictor.predict(pa.table([*map(pa.array, X.to_dict("list").values()), [1.0] * 120],
+                                   names=[*X.columns, "size"]))  # fmt: skip
+    for wrong in ({"town": ["Aa"]}, {"size": [1.0]}):  # would hold for all rows
+        with pytest.raises(ValueError, match=r"as many cells.*Got 1 to 120"):
+            predictor.predict({**X.to_dict("list"), **wrong})
+    with pytest.raises(ValueError, match=r"'flag' must hold words, as in training. Got 1"):
+        predictor.predict(X.assign(flag=1))
+    with pytest.raises(ValueError, match=r"'town' must hold words, as in training. Got 2.5"):
+        predictor.predict(X.assign(town=2.5))
+
+
+def test_numbers_that_are_levels_are_read(tmp_path):
+    numbers = np.arange(120) % 4
+    frame = pd.DataFrame({"store": pd.Categorical(numbers), "size": np.linspace(0, 1, 120)})
+    model = PSiLONRegressor(**QUICK).fit(frame, numbers)
+    predictor = exported(model, tmp_path)
+    np.testing.assert_allclose(predictor.predict(frame), model.predict(frame), rtol=1e-9)
+    rows = [{"store": 3, "size": 0.5}, {"store": 77, "size": 0.5}]
+    unknown = pd.DataFrame({"store": pd.Categorical([3, 77]), "size": 0.5})
+    np.testing.assert_allclose(predictor.predict(rows), model.predict(unknown), rtol=1e-9)
+
+
+def test_masked_cells_are_missing(tmp_path):
+    X = np.random.default_rng(0).normal(size=(100, 3))
+    model = PSiLONRegressor(**QUICK).fit(X, X[:, 0])
+    masked = np.ma.masked_array(X, mask=np.random.default_rng(1).random(X.shape) < 0.3)
+    found = exported(model, tmp_path).predict(masked)
+    np.testing.assert_allclose(found, model.predict(masked), rtol=1e-9)
+
+
+def said_of(predict, table):
+    with pytest.warns(UserWarning, match="farther outside the range of the training rows") as said:
+        predict(table)
+    assert len(said) == 1
+    assert type(said[0].message).__name__ == "OutOfRangeWarning"
+    return str(said[0].message)
+
+
+@pytest.mark.parametrize("scaling", ["standard", "robust", "log_tails"])
+def test_far_rows_are_named_as_the_model_names_them(scaling, tmp_path):
+    X, y = messy()
+    model = PSiLONClassifier(**QUICK, scaling=scaling).fit(X, y > y.mean())
+    predictor = exported(model, tmp_path)
+    size, width = X["size"], np.ptp(X["size"])
+    far = X.assign(size=[size.max() + 1.01 * width, *size[1:]], age=[*X.age[:-2], -1e300, 1e300])
+    for name in ("predict", "predict_proba", "decision_function"):
+        assert said_of(getattr(predictor, name), far) == said_of(getattr(model, name), far)
+    far["when"] = pd.Timestamp("2099-01-01")
+    assert "'size' (1 rows), 'age' (2 rows), 'when' (120 rows)" in said_of(predictor.predict, far)
+    near = X.assign(size=[size.max() + 0.99 * width, size.min() - 0.99 * width, *size[2:]])
+    predictor.predict(near)  # silent, as the model is
+    model.predict(near)
+    predictor.certify(far)
+
+
+def test_far_rows_of_a_long_array_are_counted_together(tmp_path):
+    X = np.random.default_rng(0).normal(size=(3000, 2))
+    model = PSiLONRegressor(**QUICK).fit(X, X[:, 0])
+    X[::10, 1] = 1e6
+    X[5, 0] = np.nan
+    predictor = exported(model, tmp_path)
+    assert said_of(predictor.predict, X) == said_of(model.predict, X)
+    assert said_of(predictor.predict, X).endswith("Columns: 'x1' (300 rows).")
+
+
 def test_wrong_questions_and_formats_are_refused(tmp_path):
     X, y = messy()
     predictor = exported(PSiLONRegressor(**QUICK).fit(X, y), tmp_path)
@@ -163,8 +240,14 @@ def test_wrong_questions_and_formats_are_refused(tmp_path):
         predictor.certify(X)
     with pytest.raises(ValueError, match="'delta'"):
         predictor.interval(X, {"town": 1.0})
-    with pytest.raises(ValueError, match="at least 0"):
-        predictor.interval(X, -1.0)
+    for wrong in (-1.0, True, datetime.timedelta(days=1), "any", [1.0] * 7):
+        with pytest.raises(ValueError, match="at least 0"):
+            predictor.interval(X, wrong)
+    for name, wrong in (("size", datetime.timedelta(days=1)), ("size", "any"), ("when", -1)):
+        with pytest.raises(ValueError, match=f"of column '{name}' must be .* at least 0"):
+            predictor.interval(X, {name: wrong})
+    low, high = predictor.interval(X, {"size": 1e308})
+    assert (low < high).all()
     manifest = tmp_path / "manifest.json"
     manifest.write_text(json.dumps({"format": 99}))
     with pytest.raises(ValueError, match="format 99"):
@@ -180,6 +263,125 @@ def test_pruned_export_is_small(tmp_path):
         model.fit(X, y).export_numpy(folder)
         sizes.append((folder / "weights.npz").stat().st_size)
     assert sizes[1] < 0.25 * sizes[0]
+
+
+def two_models():
+    X, y = messy()
+    return [PSiLONRegressor(**QUICK).fit(X, target) for target in (y, -y)], X
+
+
+def names_in(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+THREE = ["manifest.json", "predictor.py", "weights.npz"]
+
+
+@contextmanager
+def killed_at_file_operation(number):
+    """Kill this process, which must be a child, at the given open, rename or removal of a file."""
+    left = [number]
+
+    def hook(event, args):
+        if event in ("open", "os.rename", "os.remove"):
+            left[0] -= 1
+            if left[0] == 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    sys.addaudithook(hook)
+    yield
+
+
+def export_and_die(model, folder, number):
+    """Export in a child that is killed at one of its file operations; tell whether it was."""
+    child = os.fork()
+    if child == 0:
+        try:
+            with killed_at_file_operation(number):
+                model.export_numpy(folder)
+        finally:
+            os._exit(0)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="kills a child that it forks")
+def test_killed_export_leaves_the_old_model_or_the_new_one(tmp_path):
+    (old, new), X = two_models()
+    folder = tmp_path / "exported"
+    new.export_numpy(tmp_path / "other")  # both are computed before the first fork
+    seen = []
+    for number in range(1, 100):
+        old.export_numpy(folder)
+        assert names_in(folder) == THREE
+        killed = export_and_die(new, folder, number)
+        found = Predictor(folder).predict(X)
+        seen.append("old" if np.allclose(found, old.predict(X), rtol=1e-9) else "new")
+        np.testing.assert_allclose(found, (old if seen[-1] == "old" else new).predict(X), rtol=1e-9)
+        if not killed:
+            break
+    assert not killed
+    assert seen == sorted(seen, reverse=True)  # once it is the new one, it stays that
+    assert seen.count("new") > 1  # also before the end
+    assert names_in(folder) == THREE
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="kills a child that it forks")
+def test_killed_first_export_is_no_model_or_a_whole_one(tmp_path):
+    (model, _), X = two_models()
+    model.export_numpy(tmp_path / "other")
+    for number in range(1, 100):
+        folder = tmp_path / str(number)
+        killed = export_and_die(model, folder, number)
+        if (folder / "manifest.json").exists():
+            np.testing.assert_allclose(Predictor(folder).predict(X), model.predict(X), rtol=1e-9)
+        if not killed:
+            break
+    assert names_in(folder) == THREE
+
+
+@contextmanager
+def files_of_at_most(size):
+    """Let every write behind so many bytes of a file fail, as on a full disk."""
+    resource = pytest.importorskip("resource")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@pytest.mark.parametrize("size", [0, 1000, 12_000])
+def test_failed_export_leaves_what_was_there(size, tmp_path):
+    (old, new), X = two_models()
+    old.export_numpy(tmp_path / "exported")
+    for folder in ("exported", "new"):
+        with pytest.raises(OSError, match="File too large"), files_of_at_most(size):
+            new.export_numpy(tmp_path / folder)
+    assert names_in(tmp_path) == ["exported"]
+    assert names_in(tmp_path / "exported") == THREE
+    found = Predictor(tmp_path / "exported").predict(X)
+    np.testing.assert_allclose(found, old.predict(X), rtol=1e-9)
+
+
+def test_export_leaves_other_files_alone(tmp_path):
+    (first, second), _ = two_models()
+    (tmp_path / "notes.txt").write_text("mine")
+    for model in (first, second):
+        model.export_numpy(tmp_path)
+    assert names_in(tmp_path) == sorted([*THREE, "notes.txt"])
+
+
+def test_weights_of_another_export_are_refused(tmp_path):
+    (first, second), _ = two_models()
+    first.export_numpy(tmp_path / "a")
+    second.export_numpy(tmp_path / "b")
+    shutil.copy(tmp_path / "b" / "weights.npz", tmp_path / "a")  # a copy that was stopped half-way
+    with pytest.raises(ValueError, match=r"weights.npz.*another.*copy the whole folder"):
+        Predictor(tmp_path / "a")
+    (tmp_path / "a" / "weights.npz").unlink()
+    with pytest.raises(ValueError, match=r"weights.npz.*missing.*copy the whole folder"):
+        Predictor(tmp_path / "a")
 
 
 def environment_with_numpy(folder):

@@ -619,7 +619,7 @@ def test_tables_that_are_read_after_all():
     frame = pd.DataFrame({"a": rng.normal(size=60)})
     model = PSiLONRegressor(**QUICK).fit(frame.assign(cut=pd.cut(frame.a, 3)), frame.a)
     assert len(model.encoder_.codes[1].levels) == 3
-    with pytest.warns(UserWarning, match="without a value in any row"):
+    with pytest.warns(UserWarning, match="has no value in any row"):
         model = PSiLONRegressor(**QUICK).fit(frame.assign(e=np.nan), frame.a)
     assert (model.predict(frame.assign(e="x")) == model.predict(frame.assign(e=1.0))).all()
     wide = pl.DataFrame({"a": pl.Series(range(60), dtype=pl.Int128)})

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from sklearn.metrics import log_loss
 
-from experiments.repeated_rows import draw_rows
+from experiments.studies.repeated_rows import draw_rows
 from psilonnet import PSiLONClassifier, PSiLONRegressor, load
 from psilonnet.estimators import HeldOutWarning
 from psilonnet.estimators.splits import (
@@ -100,7 +100,7 @@ def test_equal_rows_are_merged_within_a_side_only():
 
 
 def test_held_out_score_of_a_table_of_few_distinct_rows_is_that_of_unseen_rows():
-    # Dealt after merging, the two scores were 0.4 apart; experiments/repeated_rows.py has more.
+    # Dealt after merging, the two scores were 0.4 apart; see experiments/studies/repeated_rows.py.
     settings = {**SMALL, "width": 64, "depth": 2, "max_steps": 500, "learning_rate": 4e-3}
     settings["reg_strength"] = (1e-4, 1e-3)
     said, true, losses = [], [], []

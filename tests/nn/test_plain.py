@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from torch import nn
 
 from psilonnet.deploy import compact_nets
 from psilonnet.nn import (
@@ -92,4 +93,12 @@ def test_plain_matrices_are_made_again_when_a_layer_changes(change):
     assert after.shape != before.shape or not torch.allclose(after, before)
     torch.testing.assert_close(after[0].float(), net(X))
     torch.testing.assert_close(compact_nets(net)[0](X).float(), net(X))
+    assert plain_net(net) is plain_net(net)
+
+
+def test_plain_matrices_of_torch_nets_are_made_again_when_a_layer_changes():
+    net = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 2))
+    plain_net(net)
+    net.insert(1, nn.ReLU())
+    torch.testing.assert_close(plain_net(net)(X)[0].float(), net(X))
     assert plain_net(net) is plain_net(net)

@@ -63,7 +63,9 @@ def test_path_of_one_strength_is_drawn_in_the_middle(strength, bound, knots):
     display.figure_.canvas.draw()  # warnings are errors
     for axis, name in zip(display.axes_, ("valid_loss", "bound", "near_sparsity"), strict=True):
         left, right = axis.get_xlim()
-        assert (left, right) == pytest.approx((strength / 10, 10 * strength) if strength else (-1, 1))
+        assert (left, right) == pytest.approx(
+            (strength / 10, 10 * strength) if strength else (-1, 1)
+        )
         low, high = axis.get_ylim()
         assert low < path[name][0] < high
 

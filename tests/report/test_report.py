@@ -9,10 +9,12 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.metrics import confusion_matrix, log_loss, roc_auc_score
 
 import psilonnet
 from psilonnet import PSiLONClassifier, PSiLONRegressor
 from psilonnet.nn import KnotLinear
+from psilonnet.report.confusion import MOST_CLASSES
 from psilonnet.report.facts import network_of
 from psilonnet.report.html import Html, tag
 
@@ -89,19 +91,26 @@ def mixed(n=80):
 
 @pytest.fixture(scope="module")
 def classifier():
-    return PSiLONClassifier(**SMALL).fit(*mixed())
+    return PSiLONClassifier(**{**SMALL, "learning_rate": 2e-2}).fit(*mixed())
 
 
 def test_page_tells_everything_about_a_classifier(classifier, tmp_path):
     days = mixed()[0]["day"].dt.date
     frame, labels = mixed(40)
+    (a, b), (c, d) = confusion_matrix(labels, classifier.predict(frame))
+    top, share = ("yes", (c + d) / 40) if c + d > 20 else ("no", (a + b) / 40)
+    entropy = -share * np.log(share) - (1 - share) * np.log(1 - share)
     page = page_of(classifier, tmp_path, frame, labels, title="Loans & more")
     assert page.tags.count("svg") == 4
     for words in (
         "Loans & more",
         "A classifier with 2 classes: no, yes. It has learned from 80 rows of 5 columns.",
         f"Rows held out by the fit itself {classifier.held_out_score_:.4f}",
-        f"40 rows given to this report {classifier.score(frame, labels):.4f}",
+        f"40 rows given to this report {classifier.score(frame, labels):.4f} "
+        f"{roc_auc_score(labels, classifier.decision_function(frame)):.4f} "
+        f"{log_loss(labels, classifier.predict_proba(frame)):.4f}",
+        f"Always the most frequent class, {top!r} {share:.4f} 0.5000 {entropy:.4f}",
+        f"Truth no yes Right no {a} {b} {a / (a + b):.0%} yes {c} {d} {d / (c + d):.0%}",
         "slightly optimistic",
         "the log-odds of 'yes' move by at most",
         "Which rows could flip?",
@@ -217,6 +226,80 @@ def test_many_rows_are_proven_globally(classifier, tmp_path, monkeypatch):
     page = page_of(classifier, tmp_path, frame)
     assert "the global bound" in page.text
     assert "given to this report" not in page.text  # no targets, no score
+
+
+STRONG = {**FIXED, "max_steps": 100, "learning_rate": 2e-2, "reg_strength": 1.0}
+
+
+@pytest.mark.parametrize("given", ["rows and labels", "rows", "nothing"])
+def test_one_class_for_all_rows_is_said_first_and_not_praised(given, tmp_path):
+    frame, y = rows(200)
+    labels = np.where(y + np.random.default_rng(1).normal(size=200) > 2.2, "yes", "no")
+    model = PSiLONClassifier(**STRONG).fit(frame, labels)
+    assert set(model.predict(frame)) == {"no"}
+    parts = {"rows and labels": (frame[:90], labels[:90]), "rows": (frame[:90],), "nothing": ()}
+    text = page_of(model, tmp_path, *parts[given]).text
+    which = "90 given rows" if len(parts[given]) == 2 else "200 rows that the model was trained on"
+    said = text.index(f"All {which} get the same class, 'no', though ")
+    assert said < text.index("Remedy: other class weights (class_weight='balanced')")
+    assert text.index("on predict_proba.") < text.index("proven limit of")
+    assert "a small bound is no merit" in text
+    assert "Rows that cannot flip" not in text
+    assert ("says nothing about the model" in text) == (given != "nothing")
+
+
+def test_rows_of_one_class_are_said_to_show_little(classifier, tmp_path):
+    frame, labels = mixed()
+    same = (labels == "no") & (classifier.predict(frame) == "no")
+    page = page_of(classifier, tmp_path, frame[same], labels[same])
+    assert f"All {same.sum()} given rows get the same class, 'no'. They do not show" in page.text
+    assert "AUC is not defined: all rows are of one class." in page.text
+    assert "Rows that cannot flip" in page.text  # the model itself tells classes apart
+    assert "no merit" not in page.text
+
+
+def test_one_number_for_all_rows_is_said_first(tmp_path):
+    frame, y = rows(200)
+    model = PSiLONRegressor(**{**STRONG, "max_steps": 400, "reg_strength": 20.0}).fit(frame, y)
+    text = page_of(model, tmp_path, frame, y).text
+    assert text.index("All 200 given rows get nearly the same") < text.index("proven limit of")
+    assert "Worst row" not in text
+
+
+def test_classes_that_are_missing_or_unknown_are_named(tmp_path):
+    frame, y = rows(200)
+    labels = np.array(["low", "middle", "high"])[np.digitize(y, [-0.5, 0.5])]
+    model = PSiLONClassifier(**FIXED).fit(frame, labels)
+    new = np.where(labels == "low", "other", labels)
+    text = page_of(model, tmp_path, frame, new).text
+    assert "each class against the rest, over the 2 of 3 that have rows here" in text
+    assert "Some rows are of classes that the model does not know, so there is no log loss" in text
+    assert "low 0 0 0 no rows" in text
+    assert re.search(r"unknown to the model \d+ \d+ \d+ 0%", text)
+    whole = page_of(model, tmp_path, frame, labels).text
+    expected = roc_auc_score(labels, model.predict_proba(frame), multi_class="ovr")
+    assert f"{expected:.4f}" in whole
+    assert "over all classes" in whole
+
+
+def test_the_rarest_of_many_classes_are_put_together(tmp_path):
+    frame, y = rows(300)
+    labels = np.digitize(y, np.linspace(-2, 2, 29))
+    model = PSiLONClassifier(**FIXED).fit(frame, labels)
+    text = page_of(model, tmp_path, frame, labels).text
+    head = re.search(r"Truth ((?:\d+ )+)others Right", text).group(1).split()
+    assert len(head) == MOST_CLASSES
+    assert head[-1] == str(len(model.classes_) - MOST_CLASSES + 1)
+
+
+def test_labels_that_do_not_fit_are_refused(classifier, tmp_path):
+    frame, labels = mixed()
+    with pytest.raises(
+        ValueError, match=r"classes of the model: 'no', 'yes'.*it holds 'Yes', 'No'"
+    ):
+        classifier.report(tmp_path / "card", frame, np.char.capitalize(labels))
+    with pytest.raises(ValueError, match=r"must not be missing.*row 0"):
+        classifier.report(tmp_path / "card", frame, [None, *labels[1:]])
 
 
 def test_mistakes_are_named_and_write_nothing(classifier, tmp_path, monkeypatch):

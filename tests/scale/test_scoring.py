@@ -15,6 +15,7 @@ from psilonnet.scale import ScoringFailedError, score
 from psilonnet.scale import shipped as shipped_module
 from psilonnet.scale.block_output import BlockScorer
 from psilonnet.scale.blocks import Source, cut, find_files
+from psilonnet.tables import OutOfRangeWarning
 
 SMALL = {"width": 16, "max_steps": 40, "reg_strength": 1e-3, "knots": 0, "verbose": False}
 
@@ -95,6 +96,15 @@ def test_file_folder_and_estimator_score_the_same(model, files, tmp_path):
     assert tables[0].equals(tables[2])
     # And each may go on where another stopped, because it is the same model.
     assert quietly(sources[2], files, tmp_path / "0").new_rows == 0
+
+
+def test_far_rows_are_counted_in_one_warning(model, files, tmp_path):
+    for name in ("0", "2"):
+        table = pd.read_parquet(files / f"{name}.parquet")
+        table.assign(income=1e9).to_parquet(files / f"{name}.parquet")
+    with pytest.warns(OutOfRangeWarning, match="In 2 blocks some rows lie farther") as said:
+        quietly(model, files, tmp_path / "out")
+    assert len(said) == 1
 
 
 def test_onnx_agrees(model, files, tmp_path):

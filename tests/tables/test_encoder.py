@@ -64,7 +64,7 @@ def test_many_levels_are_capped_and_identifiers_warned_about():
 
 
 def test_empty_column_is_left_out_with_a_warning():
-    with pytest.warns(UserWarning, match=r"without a value in any row are left out: 'a'\."):
+    with pytest.warns(UserWarning, match=r"has no value in any row is left out: 'a'\."):
         encoder, _ = fitted(pd.DataFrame({"a": [np.nan] * 3, "b": [1.0, 2.0, 3.0]}))
     assert encoder.labels == ["b"]
 

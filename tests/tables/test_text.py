@@ -318,6 +318,7 @@ COLUMNS = {
     "phone numbers": (["555 123 456", "555 987 654"], None),
     "addresses of machines": (["192.168.178.101", "192.168.178.120", "192.168.178.2"], None),
     "versions": (["1.2.3", "1.10.0"], None),
+    "one large number": (["1,200", "750", "123,456,789"], "number"),
     "populations": (["1 234 567", "12 345", "567"], "number"),
     "dates": (["2023-01-31", "31 Jan 2023", "unknown"], "time"),
     "dates among words": (["2023-01-31", "unknown", "later"], None),
@@ -375,8 +376,8 @@ def test_read_text_takes_columns_of_all_frames():
     np.testing.assert_array_equal(read_text(["1", "2"]), [1, 2])
     with pytest.warns(LossWarning, match="1 cells, such as 'on request', cannot be read"):
         np.testing.assert_array_equal(read_text(["$5", "$7", "on request"]), [5, 7, NAN])
-    with pytest.raises(TextError, match=r"must be readable as numbers\. Got 'a'"):
-        read_text(["a", "b"])
+    with pytest.raises(TextError, match=r"of column 'p' must be readable as numbers\. Got 'a'"):
+        read_text(pd.Series(["a", "b"], name="p"))
 
 
 def test_a_hundred_thousand_different_cells_take_about_a_second():

@@ -65,3 +65,41 @@ def test_weighted_mean_over_an_epoch_is_the_weighted_mean(per_member, own, gener
 def test_rows_refuse_a_target_of_another_shape():
     with pytest.raises(ValueError, match=r"must have shape \(5, targets\).*Got \(5,\) instead"):
         Rows(torch.zeros(5, 2), torch.zeros(5))
+
+
+def rows_of(*, n=4, x=None, **settings):
+    x = torch.ones(n, 2) if x is None else x
+    return Rows(x, torch.zeros(len(x), 1), **settings)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"n": 0}, r"at least one row. Got none"),
+        ({"x": torch.ones(4)}, r"shape \(rows, columns\). Got \(4,\) instead"),
+        ({"x": torch.tensor([[1.0, 2.0], [torch.nan, 3.0]])}, r"finite.*Got .* in columns \[0\]"),
+        ({"x": torch.tensor([[1.0, torch.inf]])}, r"finite.*Got .* in columns \[1\]"),
+        ({"weight": torch.ones(5)}, r"one weight for each of the 4 rows. Got .* \(5,\) instead"),
+        ({"weight": torch.ones(3, 5)}, r"one weight for each of the 4 rows. Got .* \(3, 5\)"),
+        ({"weight": torch.tensor([1.0, -1.0, 1.0, 1.0])}, r"finite and not negative. Got -1.0"),
+        ({"weight": torch.tensor([1.0, torch.nan, 1.0, 1.0])}, r"finite and not negative. Got nan"),
+        ({"weight": torch.zeros(4)}, r"must have a row whose weight is above zero"),
+        ({"weight": torch.eye(4)[:2] * 0}, r"Member 0 must have a row whose weight is above zero"),
+        ({"own": torch.tensor([[0, 1], [-1, -1]])}, r"Member 1 must have a row whose weight is"),
+        ({"own": torch.tensor([[0, 4]])}, r"'own' rows must be among the 4 rows. Got the index 4"),
+        ({"own": torch.tensor([0, 1])}, r"'own' rows must have shape \(members, rows\)"),
+        (
+            {"own": torch.tensor([[0, 1], [2, 3]]), "weight": torch.tensor([1.0, 1.0, 0.0, 0.0])},
+            r"Member 1 must have a row whose weight is above zero",
+        ),
+    ],
+)
+def test_rows_refuse_what_no_network_can_learn_from(settings, message):
+    with pytest.raises(ValueError, match=message):
+        rows_of(**settings)
+
+
+def test_rows_that_overflow_in_a_smaller_precision_are_refused():
+    rows = rows_of(x=torch.tensor([[1.0, 1e300]], dtype=torch.float64))
+    with pytest.raises(ValueError, match=r"finite.*Got .* in columns \[1\]"):
+        rows.to("cpu", torch.float32)

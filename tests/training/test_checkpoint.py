@@ -5,13 +5,14 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import pytest
 import torch
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 
-from psilonnet.nn import PSiLONNet, weight_decay_penalty
+from psilonnet.nn import VARIANTS, PSiLONNet, path_norm_penalty, weight_decay_penalty
 from psilonnet.training import Callback, Checkpoints, Plan, Rows, Run
 from training.interrupted import make_run, train
 
@@ -179,6 +180,13 @@ def test_second_interrupt_leaves_the_last_whole_checkpoint(tmp_path):
         assert a.equal(b)
 
 
+def remade(run, **changes):
+    """Return the same run anew, with another net or penalty."""
+    settings = {"loss": run.loss, "penalty": run.penalty, "reg_strength": run.reg_strength}
+    settings |= {"plan": run.plan, "callbacks": run.callbacks} | changes
+    return Run(settings.pop("net"), run.train_rows, **settings)
+
+
 def folds_of(seed, path, **net):
     generator = torch.Generator().manual_seed(0)
     x = torch.randn(60, 5, generator=generator)
@@ -200,3 +208,47 @@ def test_checkpoint_of_other_folds_or_another_net_is_refused(other, tmp_path):
     folds_of(1, tmp_path / "c").train()
     with pytest.raises(ValueError, match="other settings or data"):
         folds_of(path=tmp_path / "c", **other).train()
+
+
+def test_checkpoint_of_other_initial_weights_is_refused(tmp_path):
+    def run_from(seed):
+        run = folds_of(1, tmp_path / "c")
+        generator = torch.Generator().manual_seed(seed)
+        net = PSiLONNet(5, 1, width=8, depth=1, members=(2,), generator=generator)
+        return remade(run, net=net)
+
+    run_from(1).train()
+    run_from(1).train()
+    with pytest.raises(ValueError, match="other settings or data"):
+        run_from(2).train()
+
+
+@pytest.mark.parametrize(
+    ("penalty", "other"),
+    [
+        (VARIANTS["L1-IB-ResNet"].penalty, VARIANTS["L1-OB-ResNet"].penalty),
+        (partial(path_norm_penalty, bound="merged"), partial(path_norm_penalty, bound="original")),
+    ],
+)
+def test_checkpoint_of_another_penalty_is_refused(penalty, other, tmp_path):
+    def run_with(penalty):
+        run = folds_of(1, tmp_path / "c")
+        return remade(run, net=run.net, penalty=penalty)
+
+    run_with(penalty).train()
+    run_with(penalty).train()
+    with pytest.raises(ValueError, match="other settings or data"):
+        run_with(other).train()
+
+
+def test_other_file_is_no_checkpoint(tmp_path):
+    save_file({"a": torch.zeros(2)}, tmp_path / "c")
+    with pytest.raises(ValueError, match=r"is no checkpoint of psilonnet"):
+        folds_of(1, tmp_path / "c").train()
+
+
+def test_missing_folder_is_an_error_before_the_first_step(tmp_path):
+    run = folds_of(1, tmp_path / "nowhere" / "c")
+    with pytest.raises(FileNotFoundError, match=r"folder .*nowhere.* must exist"):
+        run.train()
+    assert run.step == 0

@@ -1,3 +1,4 @@
+import os
 import subprocess
 import sys
 from math import inf, nan
@@ -17,6 +18,7 @@ def curve(history: History) -> object:
 
 
 def test_type_checker_sees_a_mistyped_column(tmp_path, repo):
+    pytest.importorskip("mypy")
     files = [tmp_path / "right.py", tmp_path / "mistyped.py"]
     for file, name in zip(files, ("valid_loss", "valid_los"), strict=True):
         file.write_text(USER.format(name=name))
@@ -25,9 +27,8 @@ def test_type_checker_sees_a_mistyped_column(tmp_path, repo):
     settings += ["--cache-dir", str(tmp_path), "--config-file", ""]
     files.append(repo / "src/psilonnet/training/history.py")
     command = [sys.executable, "-m", "mypy", *settings, *map(str, files)]
-    done = subprocess.run(
-        command, capture_output=True, text=True, check=False, env={"MYPYPATH": str(repo / "src")}
-    )
+    env = {**os.environ, "MYPYPATH": str(repo / "src")}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=env)
     complaints = [line for line in done.stdout.splitlines() if "error:" in line]
     assert len(complaints) == 1
     assert "mistyped.py:5" in complaints[0]

@@ -295,8 +295,10 @@ def test_matmul_precision_is_set_for_the_run_only():
 
 
 def test_plan_refuses_nonsense():
-    with pytest.raises(ValueError, match=r"'batch_size' of a Plan must be at least 1. Got 0"):
+    with pytest.raises(ValueError, match=r"'batch_size' of a Plan must be .* at least 1. Got 0"):
         Plan(batch_size=0)
+    with pytest.raises(ValueError, match=r"'steps' of a Plan must be a whole number.* Got 10.5"):
+        Plan(steps=10.5)
 
 
 def test_warm_path_starts_each_strength_from_the_weights_before():
@@ -396,3 +398,81 @@ def test_threads_that_need_other_precisions_take_turns():
         thread.join()
     assert seen == ["medium", "high"]
     assert torch.get_float32_matmul_precision() == before
+
+
+@pytest.mark.parametrize("strengths", [-1e-3, float("nan"), float("inf")])
+def test_strengths_are_finite_and_not_negative(strengths):
+    with pytest.raises(ValueError, match=r"'reg_strength' must be finite and not negative. Got"):
+        run_of(small_net(), strengths=strengths)
+
+
+def test_network_in_a_ball_is_trained_by_projection_only():
+    net = small_net("Pj-ResNet")
+    with pytest.raises(ValueError, match=r"normalization='ball'.*Plan\(projected=True\)"):
+        run_of(net, variant="Pj-ResNet")
+
+
+@pytest.mark.parametrize("rate", [-1e-3, float("nan")])
+def test_learning_rate_is_not_negative(rate):
+    run = run_of(small_net(), schedule=lambda fraction: rate if fraction > 0.5 else 1e-3)
+    with pytest.raises(ValueError, match=r"schedule must give a learning rate of at least 0. Got"):
+        run.train()
+
+
+def test_loss_is_one_number_per_row_and_member():
+    run = run_of(small_net())
+    run.loss = lambda output, target: (output - target).square().mean()
+    with pytest.raises(ValueError, match=r"one number per member and row.*\(3, 50\). Got \(\)"):
+        run.train()
+
+
+def test_member_that_is_lost_in_the_last_step_is_reported_too():
+    class Explode(Callback):
+        def on_step(self, run):
+            if run.step == 9:  # the loss of the last step is finite, what it does is not
+                run.reg_strength[1] = torch.nan
+
+    run = run_of(small_net(), steps=10, callbacks=[Explode()])
+    run.train()
+    assert run.members == [0, 2]
+    assert [(lost.member, lost.step) for lost in run.history.diverged] == [(1, 10)]
+    assert all(parameter.isfinite().all() for parameter in run.net.parameters())
+    run = run_of(small_net(), steps=10, schedule=lambda fraction: 1e-3 if fraction < 1 else np.inf)
+    with pytest.raises(DivergedError, match="All 3 members diverged, the first at step 10"):
+        run.train()
+
+
+def test_members_are_dropped_by_number_or_by_mask():
+    by_number, by_mask = (
+        run_of(small_net(), steps=60, callbacks=[Drop(30, torch.tensor(keep))])
+        for keep in ([0, 2], [True, False, True])
+    )
+    for run in (by_number, by_mask):
+        run.train()
+    assert by_mask.members == [0, 2]
+    for a, b in zip(by_number.net.parameters(), by_mask.net.parameters(), strict=True):
+        assert a.equal(b)
+
+
+def test_narrowing_needs_held_out_rows():
+    train, _ = problem()
+    run = run_of(small_net(), rows=(train, None), callbacks=[Narrowing()])
+    with pytest.raises(ValueError, match=r"Narrowing needs held-out rows.*valid_rows"):
+        run.train()
+
+
+def test_narrowing_without_any_finite_loss_is_an_error():
+    train, valid = problem()
+    spoilt = Rows(valid.x, valid.y * torch.nan)
+    strengths = torch.tensor([1e-3, 1e-2, 1e-1])
+    run = run_of(
+        small_net(), strengths=strengths, rows=(train, spoilt), callbacks=[Narrowing([(0.5, 1)])]
+    )
+    with pytest.raises(DivergedError, match="No member has a finite loss on the held-out rows"):
+        run.train()
+
+
+@pytest.mark.parametrize("rung", [(0.5, 0), (0.0, 2), (1.5, 2)])
+def test_narrowing_refuses_rungs_that_keep_nobody_or_never_come(rung):
+    with pytest.raises(ValueError, match=r"fraction above 0 and at most 1.*at least one strength"):
+        Narrowing([rung])

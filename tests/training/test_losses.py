@@ -44,3 +44,15 @@ def test_get_loss_takes_names_and_callables():
     assert get_loss(torch.sub) is torch.sub
     with pytest.raises(ValueError, match=r"one of \['absolute_error', .* Got 'hinge' instead"):
         get_loss("hinge")
+
+
+@pytest.mark.parametrize("name", ["squared_error", "absolute_error", "huber"])
+@pytest.mark.parametrize(("outputs", "targets"), [(1, 3), (3, 1)])
+def test_losses_of_regression_need_an_output_for_each_target(name, outputs, targets):
+    with pytest.raises(ValueError, match=rf"{targets} targets.*Got a network with {outputs}"):
+        LOSSES[name](torch.zeros(2, 7, outputs), torch.zeros(7, targets))
+
+
+def test_binary_cross_entropy_needs_one_output():
+    with pytest.raises(ValueError, match=r"one output.*Got a network with 3"):
+        LOSSES["binary_cross_entropy"](torch.zeros(2, 3, 3), torch.zeros(3, 1))

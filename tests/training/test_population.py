@@ -128,3 +128,29 @@ def test_weights_of_an_average_go_into_the_last_layer(generator):
     torch.testing.assert_close(path_norm_penalty(weighted).mean(), bound)
     with pytest.raises(ValueError, match="without lengths"):
         weigh_members(random_net("S-Net without WN", generator, members=(3,)), weights)
+
+
+def pruned(net):
+    net.set_prune_mix(1.0)
+    return net
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        lambda generator: pruned(random_net("P-Net", generator)),
+        lambda generator: random_net("P-Net", generator).double(),
+        lambda generator: PSiLONNet(6, 2, width=10, depth=3, normalization="ball"),
+    ],
+)
+def test_networks_that_compute_otherwise_do_not_share_a_population(other, generator):
+    nets = [random_net("P-Net", generator), other(generator)]
+    with pytest.raises(ValueError, match="of one population must have the same layers"):
+        stack_members(nets)
+    with pytest.raises(ValueError, match="of one population must have the same layers"):
+        join_populations([stack_members([net]) for net in nets])
+
+
+def test_weights_are_one_for_each_member(generator):
+    with pytest.raises(ValueError, match=r"one weight for each of the 3 members. Got 1"):
+        weigh_members(random_net("P-Net", generator, members=(3,)), [1.0])

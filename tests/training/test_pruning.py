@@ -241,3 +241,39 @@ def test_residual_blocks_keep_what_they_hand_on(generator):
     drop_neurons_(net, torch.tensor(0.3), Adam(net.parameters()))
     assert all(torch.equal(a, b.direction) for a, b in zip(before, blocks, strict=True))
     assert (net.layers[-1].direction == 0).any()
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"steps": 0}, r"'steps' of a Pruning must be a whole number of at least 1. Got 0"),
+        ({"settle": -1}, r"'settle'.* between 0 and its 1000 steps. Got -1"),
+        ({"steps": 10, "settle": 11}, r"'settle'.* between 0 and its 10 steps. Got 11"),
+        ({"drop": 1.0}, r"'drop'.* at least 0 and below 1. Got 1.0"),
+        ({"drop": (0.1, -0.1)}, r"'drop'.* at least 0 and below 1. Got \(0.1, -0.1\)"),
+        ({"row_norm": 0.0}, r"'row_norm'.* above 0. Got 0.0"),
+        ({"row_norm": (4.0, float("nan"))}, r"'row_norm'.* above 0. Got \(4.0, nan\)"),
+    ],
+)
+def test_stage_refuses_nonsense(settings, message):
+    with pytest.raises(ValueError, match=message):
+        Pruning(**settings)
+
+
+def test_stage_longer_than_the_plan_is_refused():
+    with pytest.raises(ValueError, match=r"prune for 1000 steps.* must have as many. Got 60"):
+        Plan(steps=60, prune=Pruning())
+
+
+def test_network_that_cannot_be_pruned_is_refused_before_it_is_trained(generator):
+    net = make_net("S-Net", 6, 1, width=8, depth=2, members=(2,), generator=generator)
+    with pytest.raises(ValueError, match="needs normalization='l1'"):
+        run_of(net, problem(generator), Pruning(20))
+
+
+def test_pruned_network_is_dense_again_until_the_stage_begins(generator):
+    net = make_net("P-Net", 6, 1, width=8, depth=2, members=(2,), generator=generator)
+    net.set_prune_mix(1.0)  # it was pruned before, as on a warm path
+    run = run_of(net, problem(generator), Pruning(20), evaluate_every=10)
+    run.train()
+    assert run.history.prune_mix == pytest.approx([0, 0, 0, 0, 0.5, 1.0])

@@ -39,9 +39,9 @@ def read_table(path: Path, style: TextStyle, words: Sequence[str] = ()) -> pl.Da
             f"{str(path)!r} cannot be read as a table ({first}). A CSV file must be in UTF-8, its "
             "cells separated by commas, semicolons or tabs, with a row of names."
         ) from None
+    table = table.with_columns(_as_words(table[name]) for name in words if name in table.columns)
     wide = [name for name, dtype in table.schema.items() if str(dtype) == "Int128"]
-    table = table.with_columns(pl.col(wide).cast(pl.Float64))
-    return table.with_columns(_as_words(table[name]) for name in words if name in table.columns)
+    return table.with_columns(pl.col(wide).cast(pl.Float64))
 
 
 def _as_words(column: pl.Series) -> pl.Series:

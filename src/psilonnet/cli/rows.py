@@ -10,14 +10,13 @@ import polars as pl
 import typer
 
 from psilonnet.cli.files import check_column, code_columns, has_types, read_table
-from psilonnet.tables import CategoryCode, Column, TextCells, TextError, TextStyle
-from psilonnet.tables.text import NAMES
+from psilonnet.tables import TEXT_KINDS, CategoryCode, Column, TextCells, TextError, TextStyle
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from psilonnet.tables.text import TextKind
+    from psilonnet.tables import TextKind
 
 
 class Sign(str, Enum):
@@ -114,7 +113,7 @@ def read_for(
         table = read_table(path, style, words)
     lines = Lines()
     for name, kind in zip(encoder.names, encoder.kinds, strict=True):
-        if kind in NAMES and table[name].dtype == pl.String:
+        if kind in TEXT_KINDS and table[name].dtype == pl.String:
             table = table.with_columns(lines.read(text_cells(table[name]), kind, style))
     if target is not None and not hasattr(estimator, "classes_"):
         table = table.with_columns(_as_numbers(table[target], style, lines))
@@ -152,7 +151,7 @@ class Lines:
     def read(self, cells: TextCells, kind: TextKind, style: TextStyle) -> pl.Series:
         """Return a column as numbers or times, and note what was done if it is not plain."""
         reading = cells.read(kind, style)
-        noun = NAMES[kind]
+        noun = TEXT_KINDS[kind]
         if cells.is_marked(kind):
             self.read_as.setdefault(noun, []).append(
                 f"{cells.name!r} (such as {reading.example!r})"

@@ -10,7 +10,7 @@ import typer
 
 from psilonnet.cli import stopped
 from psilonnet.cli.rows import DayFirst, Decimal, say, text_style
-from psilonnet.tables.text import NAMES
+from psilonnet.tables import TEXT_KINDS
 
 
 class Runtime(str, Enum):
@@ -62,7 +62,7 @@ def score(
         raise stopped(out) from None
     except scale.ScoringFailedError as error:
         raise ValueError(str(error)) from None
-    for kind, noun in NAMES.items():
+    for kind, noun in TEXT_KINDS.items():
         if names := [repr(name) for name, known in done.text.items() if known == kind]:
             say(f"Read as {noun}: {', '.join(names)}.")
     print(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import io
 import json
 import shutil
 from pathlib import Path
@@ -9,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from psilonnet._files import remove_asides, written
 from psilonnet.deploy import predictor
 from psilonnet.deploy.compact import compact_nets
 
@@ -35,7 +38,7 @@ def write_numpy_export(
     Parameters
     ----------
     folder : path
-        It is made if it is not there; the three files in it are replaced.
+        It is made if it is not there; the three files in it are replaced together.
     manifest : mapping
         The encoder and the target as plain data.
     net : Network
@@ -43,25 +46,46 @@ def write_numpy_export(
     moves : Tensor of shape (combinations, encoded columns)
         How far the outputs, or the margins of pairs of classes, move per unit of an input.
     """
-    folder = Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
     arrays: Arrays = {"moves": moves.numpy()}
     nets = [_add_net(arrays, m, live) for m, live in enumerate(compact_nets(net))]
-    np.savez_compressed(folder / "weights.npz", **arrays)  # type: ignore[arg-type]
-    text = json.dumps({**manifest, "format": predictor.FORMAT, "nets": nets}, indent=1)
-    (folder / "manifest.json").write_text(text, encoding="utf-8")
-    shutil.copyfile(Path(predictor.__file__), folder / "predictor.py")
+    packed = io.BytesIO()
+    np.savez_compressed(packed, **arrays)  # type: ignore[arg-type]
+    weights = packed.getvalue()
+    digest = hashlib.sha256(weights).hexdigest()
+    facts = {**manifest, "format": predictor.FORMAT, "nets": nets, "weights": digest}
+    _write_files(Path(folder), json.dumps(facts, indent=1), weights)
 
 
-def _add_net(arrays: Arrays, member: int, net: CompactNet) -> list[dict[str, Any]]:
+def _write_files(folder: Path, text: str, weights: bytes) -> None:
+    """Write the three files, so that a reader finds the old model or the new one at any time.
+
+    All are written aside first. The manifest says which weights it belongs to, and the predictor
+    looks for them under both names, so the move of the manifest is the moment of the change.
+    """
+    is_new = not folder.exists()
+    folder.mkdir(parents=True, exist_ok=True)
+    old, new = (folder / name for name in predictor.WEIGHTS)
+    facts, code = folder / "manifest.json", folder / "predictor.py"
+    try:
+        # They are moved into place from the last to the first.
+        with written(facts) as a, written(new) as b, written(code) as c:
+            a.write_text(text, encoding="utf-8")
+            b.write_bytes(weights)
+            shutil.copyfile(Path(predictor.__file__), c)
+    except BaseException:
+        if is_new:
+            shutil.rmtree(folder, ignore_errors=True)
+        raise
+    new.replace(old)
+    remove_asides((facts, new, code))
+
+
+def _add_net(arrays: Arrays, member: int, net: CompactNet) -> list[dict[str, str]]:
     """Put the live part of a network among the arrays, and return what its layers are."""
     arrays[f"{member}.inputs"] = net.inputs.numpy()
     for k, layer in enumerate(net.plain.layers):
         arrays |= _weight_arrays(f"{member}.{k}", layer)
-    return [
-        {"split": layer.split, "shape": list(layer.weight[0].flatten(1).shape)}
-        for layer in net.plain.layers
-    ]
+    return [{"split": layer.split} for layer in net.plain.layers]
 
 
 def _weight_arrays(name: str, layer: PlainLayer) -> Arrays:

@@ -12,9 +12,12 @@ from __future__ import annotations
 
 import datetime
 import decimal
+import hashlib
+import io
 import json
 import math
 import numbers
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -22,15 +25,21 @@ import numpy as np
 
 Array = np.ndarray[Any, Any]
 
-FORMAT = 1
+FORMAT = 2
+WEIGHTS = ("weights.npz", "weights.new.npz")  # the second: an export was stopped before the move
 DAY = 86_400_000.0  # milliseconds
 BEND = 3.0  # deviations; from about here on numbers are clipped, or grow like a logarithm
 FAR = 1e15  # no number is farther from the center than this many scales
 FARTHEST = 1e12  # scales; a model that depends on nothing is certified this far
 UNIT = 2.0**-53
 DAYS = ("time", "duration")  # kinds of columns whose unit is a day
+BOOLS = (bool, np.bool_)
 SPANS = (datetime.timedelta, np.timedelta64)
 BLOCK = 1024  # rows that are computed at a time
+
+
+class OutOfRangeWarning(UserWarning):
+    """Rows lie far outside the range of the training rows."""
 
 
 class Predictor:
@@ -49,13 +58,8 @@ class Predictor:
     """
 
     def __init__(self, folder: Any) -> None:
-        manifest = json.loads((Path(folder) / "manifest.json").read_text(encoding="utf-8"))
-        if manifest.get("format") != FORMAT:
-            raise ValueError(
-                f"This file reads exports of format {FORMAT}. The folder {str(folder)!r} has "
-                f"format {manifest.get('format')!r}: use the predictor.py beside it."
-            )
-        with np.load(Path(folder) / "weights.npz", allow_pickle=False) as arrays:
+        manifest, weights = read_export(folder)
+        with np.load(io.BytesIO(weights), allow_pickle=False) as arrays:
             self._members = [_Net(m, layers, arrays) for m, layers in enumerate(manifest["nets"])]
             self._moves = arrays["moves"]  # (combinations, encoded columns)
         self._encoder = _Encoder(**manifest["encoder"])
@@ -69,7 +73,7 @@ class Predictor:
 
     def encode(self, table: Any) -> Array:
         """Return a table as the networks see it, of shape (rows, encoded columns)."""
-        return self._encoder.encode(table)
+        return self._encoder.encode(table, [])
 
     def raw(self, encoded: Array) -> Array:
         """Return the averaged outputs of the networks, of shape (rows, outputs)."""
@@ -80,10 +84,20 @@ class Predictor:
 
     def decision_function(self, table: Any) -> Array:
         """Return the logits of a classifier, or the predictions of a regressor, in two axes."""
+        outputs, far = self.outputs(table)
+        if far:
+            self._encoder.warn_far_outside(np.sum(far, axis=0))
+        return outputs
+
+    def outputs(self, table: Any) -> tuple[Array, list[Array]]:
+        """Return the decision function, and how many rows are far out in each scaled column."""
+        far: list[Array] = []  # of each block that has any
         if isinstance(table, np.ndarray) and len(table) > BLOCK:  # what fits into caches is faster
             blocks = [table[k : k + BLOCK] for k in range(0, len(table), BLOCK)]
-            return np.concatenate([self.decision_function(block) for block in blocks])
-        return np.asarray(self._center + self.raw(self.encode(table)) * self._scale)
+            raw = np.concatenate([self.raw(self._encoder.encode(block, far)) for block in blocks])
+        else:
+            raw = self.raw(self._encoder.encode(table, far))
+        return np.asarray(self._center + raw * self._scale), far
 
     def predict(self, table: Any) -> Array:
         """Return the most probable class of each row, or the predicted numbers."""
@@ -144,19 +158,38 @@ class Predictor:
         return np.asarray(2 * np.max([n.rounding(size, members) for n in self._members], axis=0))
 
 
+def read_export(folder: Any) -> tuple[dict[str, Any], bytes]:
+    """Return the manifest of an exported model, and the weights that it belongs to."""
+    manifest = json.loads((Path(folder) / "manifest.json").read_text(encoding="utf-8"))
+    if manifest.get("format") != FORMAT:
+        raise ValueError(
+            f"This file reads exports of format {FORMAT}. The folder {str(folder)!r} has "
+            f"format {manifest.get('format')!r}: use the predictor.py beside it."
+        )
+    for path in (Path(folder) / name for name in WEIGHTS):
+        weights = path.read_bytes() if path.is_file() else b""
+        if hashlib.sha256(weights).hexdigest() == manifest["weights"]:
+            return manifest, weights
+    raise ValueError(
+        "The weights.npz beside a manifest.json must be of the same export. That in "
+        f"{str(folder)!r} is missing, damaged or another: copy the whole folder, or export again."
+    )
+
+
 class _Net:
     """One network: ``x -> sum_t W_t phi_t(h) + b``, layer after layer."""
 
-    def __init__(self, member: int, layers: list[dict[str, Any]], arrays: Any) -> None:
+    def __init__(self, member: int, layers: list[dict[str, str]], arrays: Any) -> None:
         self.inputs = arrays[f"{member}.inputs"]  # the encoded columns that are read
         self.layers = []
+        width = len(self.inputs)
         for k, layer in enumerate(layers):
-            name = f"{member}.{k}"
-            weight = _dense(layer["shape"], name, arrays)
-            edges = arrays[f"{name}.edges"] if layer["split"] == "knots" else None
-            self.layers.append(
-                (layer["split"], np.ascontiguousarray(weight.T), arrays[f"{name}.bias"], edges)
-            )
+            name, split = f"{member}.{k}", layer["split"]
+            bias, edges = arrays[f"{name}.bias"], arrays.get(f"{name}.edges")
+            pieces = 2 if split == "crelu" else 1 if edges is None else len(edges) + 1
+            weight = _dense((len(bias), pieces * width), name, arrays)
+            self.layers.append((split, np.ascontiguousarray(weight.T), bias, edges))
+            width = len(bias)
 
     def forward(self, x: Array) -> Array:
         """Map (rows, encoded columns) to (rows, outputs)."""
@@ -194,6 +227,13 @@ class _Encoder:
         self.scaled = np.array(used, dtype=int)  # columns of numbers that vary
         self.center = np.array([codes[k]["center"] for k in used])
         self.scale = np.array([codes[k]["scale"] for k in used])
+        low, high = (np.array([codes[k][name] for k in used]) for name in ("low", "high"))
+        with np.errstate(over="ignore"):  # farther out, predictions are guesses
+            self.lowest, self.highest = low - (high - low), high + (high - low)
+            self.near = (
+                float(((self.lowest - self.center) / self.scale).max(initial=-FAR)),
+                float(((self.highest - self.center) / self.scale).min(initial=FAR)),
+            )
         # How far reading a cell can move it: large numbers are rounded, times cut to milliseconds.
         cut = np.array([1 / DAY if kinds[k] in DAYS else 0.0 for k in used])
         self.blur = (8 * UNIT * np.abs(self.center) + cut) / self.scale
@@ -205,19 +245,22 @@ class _Encoder:
     def _marks_missing(code: dict[str, Any]) -> bool:
         return "center" in code and bool(code["has_missing"])
 
-    def encode(self, table: Any) -> Array:
+    def encode(self, table: Any, far: list[Array]) -> Array:
+        """Return the encoded rows; add to ``far`` how many are far out in each scaled column."""
+        if isinstance(table, np.ma.MaskedArray):
+            nothing: Any = None
+            table = np.where(np.ma.getmaskarray(table), nothing, table.data)
         if isinstance(table, np.ndarray) and table.dtype.kind in "fiu" and table.ndim == 2:
             self._check_count(table.shape[1])
             if self.plain:
-                return self._numbers(np.asarray(table, dtype=float))
+                return self._numbers(np.asarray(table, dtype=float), far)
         columns = self._columns(table)
-        readers = {"category": _words, "time": _days, "duration": _spans, "number": _floats}
         used = np.flatnonzero(np.diff(self.first)).tolist()  # the others may hold anything
-        read = {k: readers[self.kinds[k]](self.names[k], columns[k]) for k in used}
+        read = {k: self._read(k, columns[k]) for k in used}
         out = np.zeros((len(columns[0]), self.first[-1]))
         if len(self.scaled):
             values = np.stack([read[k] for k in self.scaled], axis=1)
-            out[:, self.first[self.scaled]] = self._numbers(values)
+            out[:, self.first[self.scaled]] = self._numbers(values, far)
         for k in self.marked:
             out[:, self.first[k + 1] - 1] = np.isnan(read[k])
         for k in used:
@@ -225,13 +268,23 @@ class _Encoder:
                 out[:, self.first[k] : self.first[k + 1]] = _one_hot(self.codes[k], read[k])
         return out
 
-    def _numbers(self, values: Array) -> Array:
+    def _read(self, k: int, cells: Any) -> Array:
+        if self.kinds[k] == "category":
+            return _words(self.names[k], cells, self.codes[k]["levels"])
+        readers = {"time": _days, "duration": _spans, "number": _floats}
+        return readers[self.kinds[k]](self.names[k], cells)
+
+    def _numbers(self, values: Array, far: list[Array]) -> Array:
         with np.errstate(over="ignore", invalid="ignore"):
             z: Array = values - self.center
             z /= self.scale
-            usual = bool(z.min(initial=0.0) >= -FAR and z.max(initial=0.0) <= FAR)
+            usual = bool(z.min(initial=0.0) >= self.near[0] and z.max(initial=0.0) <= self.near[1])
         if not usual:  # missing, infinite or far away
             _check_finite(values)
+            with np.errstate(invalid="ignore"):
+                outside = (values < self.lowest) | (values > self.highest)
+            if outside.any():
+                far.append(outside.sum(axis=0))
             np.clip(z, -FAR, FAR, out=z)
             z[np.isnan(z)] = 0.0
         if self.scaling == "robust":
@@ -241,6 +294,17 @@ class _Encoder:
             np.arcsinh(z, out=z)
             z *= BEND
         return z
+
+    def warn_far_outside(self, far: Array) -> None:
+        """Warn as the model does, and name the columns."""
+        counts = [(self.names[k], n) for k, n in zip(self.scaled, far, strict=True) if n]
+        said = ", ".join(f"{name!r} ({count} rows)" for name, count in counts[:5])
+        warnings.warn(
+            "Some rows lie farther outside the range of the training rows than that range is "
+            f"wide, and predictions for them are guesses. Columns: {said}.",
+            OutOfRangeWarning,
+            stacklevel=4,
+        )
 
     def movable(self, x: Array) -> Array:
         """Return 1 for numbers that are not missing, and 0 for all else."""
@@ -259,11 +323,14 @@ class _Encoder:
                     "The names in 'delta' must be columns of numbers or times. These are not: "
                     f"{unknown}."
                 )
-            amounts = np.array([_amount(delta.get(self.names[k], 0.0)) for k in self.scaled])
+            own = [(self.names[k], self.kinds[k]) for k in self.scaled]
+            amounts = np.array(
+                [_amount(delta.get(n, 0.0), f"column {n!r}", kind) for n, kind in own]
+            )
         else:
-            amounts = _amount(delta) * self.scale
+            amounts = _amount(delta, "all columns, in scales,", "number") * self.scale
         at = self.first[self.scaled]
-        move = amounts * (1 / self.scale)
+        move = np.minimum(amounts * (1 / self.scale), 2 * FAR)  # encoded numbers lie within FAR
         radius = self.movable(x)
         rounding = 8 * UNIT * (np.abs(x[:, at]) + 2 * move + 1) + self.blur
         radius[:, at] *= (move + rounding) * (amounts > 0)
@@ -294,7 +361,19 @@ class _Encoder:
         keys = {str(name): name for name in have}
         if missing := [name for name in self.names if name not in keys]:
             raise ValueError(f"The table must have all columns of the model. Missing: {missing}.")
-        return [table[keys[name]] for name in self.names]
+        names = [str(name) for name in have] if len(keys) < len(have) else []
+        if twice := [name for name in self.names if names.count(name) > 1]:
+            raise ValueError(
+                f"Column names must be unique. These occur more than once: {twice}. Rename them."
+            )
+        columns = [table[keys[name]] for name in self.names]
+        sizes = {len(cells) for cells in columns}
+        if len(sizes) > 1:
+            raise ValueError(
+                f"All columns must have as many cells. Got {min(sizes)} to {max(sizes)}: fill "
+                "missing cells with None."
+            )
+        return columns
 
 
 def probabilities(logits: Array) -> Array:
@@ -335,7 +414,7 @@ def _inflated(total: Array, n: int) -> Array:
     return total * (1 + _gamma(n))
 
 
-def _dense(shape: list[int], name: str, arrays: Any) -> Array:
+def _dense(shape: tuple[int, int], name: str, arrays: Any) -> Array:
     """Return the matrix of a layer in float64, from its dense or its sparse form."""
     if name in arrays:
         return np.asarray(arrays[name], dtype=float)
@@ -396,7 +475,7 @@ def _as_float(name: str, cell: Any) -> float:
     if _is_missing(cell):
         return math.nan
     usual = isinstance(cell, (numbers.Real, decimal.Decimal))
-    if usual and not isinstance(cell, (bool, np.bool_)):
+    if usual and not isinstance(cell, BOOLS):
         return float(cell)
     raise ValueError(f"Column {name!r} must hold numbers, as in training. Got {cell!r}.")
 
@@ -436,10 +515,14 @@ def _in_days(values: Array) -> Array:
     return np.where(np.isnat(values), np.nan, values.astype(np.int64).astype(float) / DAY)
 
 
-def _words(name: str, cells: Any) -> Array:
+def _words(name: str, cells: Any, levels: list[str]) -> Array:
     values = np.asarray(cells, dtype=object)
     words = np.empty(len(values), dtype=object)
     words[:] = [None if _is_missing(cell) else _word(cell) for cell in values.tolist()]
+    if not any(word in levels for word in words):  # 0 and 1 are not False and True
+        there = [cell for cell in values.tolist() if not _is_missing(cell)]
+        if there and all(isinstance(c, numbers.Number) and not isinstance(c, BOOLS) for c in there):
+            raise ValueError(f"Column {name!r} must hold words, as in training. Got {there[0]!r}.")
     return words
 
 
@@ -450,11 +533,15 @@ def _word(cell: Any) -> str:
     return str(int(cell)) if whole else str(cell)
 
 
-def _amount(delta: Any) -> float:
+def _amount(delta: Any, of: str, kind: str) -> float:
     if hasattr(delta, "to_timedelta64"):  # NumPy's own conversion drops nanoseconds
         delta = delta.to_timedelta64()
-    if isinstance(delta, SPANS):
+    if isinstance(delta, SPANS) and kind in DAYS:
         delta = float(np.timedelta64(delta) / np.timedelta64(1, "D"))
-    if isinstance(delta, numbers.Real) and float(delta) >= 0 and math.isfinite(delta):
+    usual = isinstance(delta, numbers.Real) and not isinstance(delta, BOOLS)
+    if usual and float(delta) >= 0 and math.isfinite(delta):
         return float(delta)
-    raise ValueError(f"A 'delta' must be a number of at least 0, or a timedelta. Got {delta!r}.")
+    raise ValueError(
+        f"The 'delta' of {of} must be a number of at least 0, or a timedelta if it holds times or "
+        f"durations. Got {delta!r}."
+    )

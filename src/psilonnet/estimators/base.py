@@ -81,6 +81,10 @@ class BasePSiLON(Promises, Shipping, BaseEstimator):  # type: ignore[misc]
     def _after_choice(self, choice: Choice | None, y: Array, weight: Array) -> None:
         """Use the outputs on held-out rows, for instance to calibrate."""
 
+    def _measure(self, outputs: Array, y: Array, weight: Array) -> Any:
+        """Return how good outputs of the network are, for y as the network sees it."""
+        raise NotImplementedError
+
     def _output_words(self) -> str:
         """Return what it is that moves, as in "the prediction moves"."""
         raise NotImplementedError
@@ -199,6 +203,16 @@ class BasePSiLON(Promises, Shipping, BaseEstimator):  # type: ignore[misc]
         self.net_ = net.cpu()
         self.history_ = history if choice is None else choice.history
         self.n_iter_ = designs[0].plan.steps
+        self.measures_ = {
+            "training": self._measured(problem, slice(None), forward(self.net_, problem.x)),
+            "held_out": None
+            if choice is None
+            else self._measured(whole, choice.held_out, choice.outputs),
+        }
+
+    def _measured(self, problem: Problem, rows: Any, outputs: Array) -> Any:
+        y, counts = problem.y.numpy()[rows], problem.counts.numpy()[rows]
+        return self._measure(outputs, y, counts)
 
     def _held_out_rows(
         self, problem: Problem, given: GivenRows, validation_data: Any, seed: int

@@ -11,10 +11,12 @@ from sklearn.base import ClassifierMixin
 from psilonnet._numbers import is_real
 from psilonnet.estimators.base import BasePSiLON
 from psilonnet.estimators.labels import check_labels, warn_of_many_classes
+from psilonnet.estimators.measures import class_measures, some_of
 from psilonnet.estimators.targets import ClassTarget, fit_temperature
 
 if TYPE_CHECKING:
     from psilonnet.estimators.choosing import Choice
+    from psilonnet.estimators.measures import ClassMeasures
 
 Array = np.ndarray[Any, Any]
 
@@ -226,11 +228,7 @@ class PSiLONClassifier(ClassifierMixin, BasePSiLON):  # type: ignore[misc]
 
     def predict_log_proba(self, X: Any) -> Array:
         """Return the logarithms of the probabilities, of shape (rows, classes)."""
-        logits = self._outputs(X)
-        if logits.shape[1] == 1:
-            logits = np.concatenate([np.zeros_like(logits), logits], axis=1)
-        logits = logits - logits.max(axis=1, keepdims=True)
-        return np.asarray(logits - np.log(np.exp(logits).sum(axis=1, keepdims=True)))
+        return _log_proba(self._outputs(X))
 
     def predict_proba(self, X: Any) -> Array:
         """Return the probabilities of the classes, of shape (rows, classes)."""
@@ -278,6 +276,33 @@ class PSiLONClassifier(ClassifierMixin, BasePSiLON):  # type: ignore[misc]
         """
         return self._certifier.is_robust(self._read(X, reset=False), delta, method=method)
 
+    def _measure(self, outputs: Array, y: Array, weight: Array) -> ClassMeasures:
+        return self._compare(self.target_.decode(outputs), y[:, 0].astype(int), weight)
+
+    def _measure_rows(self, X: Any, y: Any) -> ClassMeasures:
+        labels, logits = check_labels(y).tolist(), self._outputs(X)
+        place = {label: k for k, label in enumerate(self.classes_.tolist())}
+        # Classes that the model does not know get the number behind those that it does.
+        numbers = np.array([place.get(label, len(place)) for label in labels])
+        if (numbers == len(place)).all():
+            known, found = (some_of([repr(v) for v in dict.fromkeys(w)]) for w in (place, labels))
+            raise ValueError(
+                f"The labels must be classes of the model: {known}. None of y is; it holds {found}."
+            )
+        return self._compare(logits, numbers)
+
+    def _compare(self, logits: Array, y: Array, weight: Array | None = None) -> ClassMeasures:
+        predicted = self.target_.numbers(logits)
+        return class_measures(self.classes_.tolist(), _log_proba(logits), predicted, y, weight)
+
     def _output_words(self) -> str:
         labels = self.classes_.tolist()
         return "the logits move" if len(labels) > 2 else f"the log-odds of {labels[1]!r} move"
+
+
+def _log_proba(logits: Array) -> Array:
+    """Return the logarithms of the probabilities, of shape (rows, classes)."""
+    if logits.shape[1] == 1:
+        logits = np.concatenate([np.zeros_like(logits), logits], axis=1)
+    logits = logits - logits.max(axis=1, keepdims=True)
+    return np.asarray(logits - np.log(np.exp(logits).sum(axis=1, keepdims=True)))

@@ -11,6 +11,7 @@ import torch
 from psilonnet.deploy import ModelFileError, read_model_file
 from psilonnet.estimators.architectures import make_network
 from psilonnet.estimators.classifier import PSiLONClassifier
+from psilonnet.estimators.measures import ClassMeasures, NumberMeasures
 from psilonnet.estimators.parameters import check_parameters
 from psilonnet.estimators.regressor import PSiLONRegressor
 from psilonnet.estimators.targets import ClassTarget, NumberTarget
@@ -90,9 +91,19 @@ def _rebuild(manifest: dict[str, Any], tensors: dict[str, Tensor]) -> BasePSiLON
     score = manifest["held_out_score"]
     model.held_out_score_ = None if score is None else _number(score)
     _check(score is None or score <= 1, "the score is above 1")
+    model.measures_ = _measures_from_dict(manifest["measures"], model)
     model.n_rows_ = _count(manifest["n_rows"])
     model.n_iter_ = _count(manifest["n_iter"])
     return model
+
+
+def _measures_from_dict(data: dict[str, Any], model: BasePSiLON) -> dict[str, Any]:
+    _check(list(data) == ["training", "held_out"] and data["training"] is not None, "no measures")
+    kind: Any = NumberMeasures
+    size: Any = model.target_.outputs
+    if isinstance(model, PSiLONClassifier):
+        kind, size = ClassMeasures, model.classes_.tolist()
+    return {k: None if v is None else kind.from_dict(v, size) for k, v in data.items()}
 
 
 def _net_from_tensors(tensors: dict[str, Tensor], model: BasePSiLON) -> Network:

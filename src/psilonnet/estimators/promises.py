@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from typing import Any
 
 import numpy as np
@@ -49,14 +50,19 @@ class Promises:
         return float(self.net_.exact_sparsity().mean())
 
     def summary(self: Any) -> str:
-        """Return what the model promises, in words."""
+        """Return what the model promises, in words; first of all, if it says one thing only."""
         check_is_fitted(self)
         networks = members_of(self.net_)
         average = f"average of {networks} networks, " if networks > 1 else ""
         strengths = ", ".join(f"{s:g}" for s in sorted(set(self.members_["reg_strength"])))
+        training, held_out = self.measures_["training"], self.measures_["held_out"]
+        caveat = training.caveat("rows that the model was trained on")
+        score = "Nothing was held out, so it has no score of its own."
         lines = [
+            *textwrap.wrap(caveat, 100),
             f"{type(self).__name__} on {len(self.encoder_.names)} columns, {average}"
             f"reg_strength {strengths}.",
+            f"On held-out rows: {held_out.in_words()}." if held_out else score,
             *self._bounds.in_words(self.encoder_, self._output_words()),
             f"Share of exact zeros among the weights: {self.sparsity_:.1%}.",
         ]

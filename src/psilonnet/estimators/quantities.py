@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import math
 import reprlib
 from decimal import Decimal
 from numbers import Complex, Real
@@ -68,7 +69,7 @@ def _from_array(values: Array) -> Array:
     missing = missing_cells(cells)
     numbers = np.full(len(cells), np.nan)
     numbers[~missing] = _from_cells(cells[~missing])
-    return numbers.reshape(values.shape)
+    return np.asarray(numbers.reshape(values.shape))
 
 
 def _from_cells(cells: Array) -> list[float]:
@@ -93,24 +94,28 @@ def _is_number(value: Any) -> bool:
 def _what(strange: list[Any], *, all_cells: bool) -> str:
     """Return what cells that are no numbers are, and what to do about it."""
     first = strange[0]
+    if isinstance(first, (str, bytes)):
+        return _words(strange, all_cells=all_cells)
     if isinstance(first, (bool, np.bool_)):
         return f"booleans: {CLASSES}, or turn them into 0 and 1 with astype(float)"
     if isinstance(first, TIMES):
         return "times: turn them into numbers, such as days"
-    if isinstance(first, (str, bytes)):
-        if all(map(_looks_like_number, strange)):
-            return f"numbers as words, such as {first!r}: convert them, such as with astype(float)"
-        if all_cells:
-            return f"words such as {first!r}: {CLASSES}, or turn them into numbers"
-        return f"words such as {first!r} among others: turn them into numbers, or drop these rows"
     if isinstance(first, Complex):
         return f"{first!r}. Complex data not supported: predict its parts as two targets"
     return f"{reprlib.repr(first)} of type {type(first).__name__}: turn it into a number"
 
 
-def _looks_like_number(word: str | bytes) -> bool:
+def _words(words: list[Any], *, all_cells: bool) -> str:
+    if all(map(_looks_like_number, words)):
+        return f"numbers as words, such as {words[0]!r}: convert them, such as with astype(float)"
+    if all_cells:
+        return f"words such as {words[0]!r}: {CLASSES}, or turn them into numbers"
+    return f"words such as {words[0]!r} among others: turn them into numbers, or drop these rows"
+
+
+def _looks_like_number(word: Any) -> bool:
     try:
-        return np.isfinite(float(word)).item()
+        return isinstance(word, (str, bytes)) and math.isfinite(float(word))
     except ValueError:
         return False
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import RegressorMixin
 
 from psilonnet.estimators.base import BasePSiLON
+from psilonnet.estimators.measures import number_measures
 from psilonnet.estimators.quantities import check_quantities
 from psilonnet.estimators.targets import NumberTarget
+
+if TYPE_CHECKING:
+    from psilonnet.estimators.measures import NumberMeasures
 
 Array = np.ndarray[Any, Any]
 
@@ -159,8 +163,8 @@ class PSiLONRegressor(RegressorMixin, BasePSiLON):  # type: ignore[misc]
         numbers: Array = y.reshape(len(y), -1)
         if numbers.shape[1] != self.target_.outputs:
             raise ValueError(
-                f"The validation rows must have the {self.target_.outputs} targets of the training "
-                f"rows. Got {numbers.shape[1]} instead."
+                f"These rows must have the {self.target_.outputs} targets of the training rows. "
+                f"Got {numbers.shape[1]} instead."
             )
         return numbers
 
@@ -202,6 +206,12 @@ class PSiLONRegressor(RegressorMixin, BasePSiLON):  # type: ignore[misc]
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
         return tags
+
+    def _measure(self, outputs: Array, y: Array, weight: Array) -> NumberMeasures:
+        return number_measures(self.target_.decode(outputs), self.target_.decode(y), weight)
+
+    def _measure_rows(self, X: Any, y: Any) -> NumberMeasures:
+        return number_measures(self._outputs(X), self._check_target(y))
 
     def _output_words(self) -> str:
         return "the prediction moves" if self._one_target else "the predictions move in all"

@@ -34,6 +34,7 @@ def save_model(model: BasePSiLON, path: str | os.PathLike[str]) -> None:
         "path": model.path_,
         "history": model.history_,
         "held_out_score": model.held_out_score_,
+        "measures": {k: v and v.to_dict() for k, v in model.measures_.items()},
         "n_rows": model.n_rows_,
         "n_iter": model.n_iter_,
     }

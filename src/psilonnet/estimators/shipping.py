@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import check_is_fitted
 
 import psilonnet
+from psilonnet._extras import require
 from psilonnet.certify import input_moves
 from psilonnet.deploy import Outcome, write_numpy_export, write_onnx, write_onnx_core
 from psilonnet.estimators.saving import save_model, target_to_dict
@@ -42,7 +44,8 @@ class Shipping:
         Parameters
         ----------
         folder : path
-            It is made if it is not there.
+            It is made if it is not there. An older export in it is replaced as a whole, or not at
+            all.
         """
         check_is_fitted(self)
         manifest = {
@@ -113,7 +116,14 @@ class Shipping:
         check_is_fitted(self)
         from psilonnet.report import write_report  # noqa: PLC0415
 
-        write_report(self, path, X, y, title)
+        require("matplotlib", "plot")  # before any work
+        if y is not None and X is None:
+            raise ValueError("A report with y needs X, the rows that y belongs to. Got y only.")
+        given = None
+        if y is not None:
+            check_consistent_length(X, y)
+            given = self._measure_rows(X, y)
+        write_report(self, path, X, given, title)
 
 
 def _asked(target: Any) -> Tensor:

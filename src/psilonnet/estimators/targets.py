@@ -12,7 +12,7 @@ from psilonnet.tables import weighted_mean_and_deviation, weighted_quantile
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 
-ERRORS = 2.0  # standard errors that refute a temperature; see experiments.temperature
+ERRORS = 2.0  # standard errors that refute a temperature; see experiments.studies.temperature
 
 
 @dataclass(frozen=True)

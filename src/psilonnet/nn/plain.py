@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TYPE_CHECKING, TypeVar
 from weakref import WeakKeyDictionary
 
 import torch
@@ -152,7 +152,7 @@ def made_once(make: Callable[[Network], Made]) -> Callable[[Network], Made]:
     made: WeakKeyDictionary[Network, tuple[list[object], list[Tensor], Made]] = WeakKeyDictionary()
 
     def remembered(net: Network) -> Made:
-        layers = cast("list[NormalizedLinear]", plain_chain(net))
+        layers = plain_chain(net)
         if any(layer._modules for layer in layers):  # parametrized: by what, cannot be compared
             return make(net)
         settings, tensors = _state(layers)
@@ -164,13 +164,14 @@ def made_once(make: Callable[[Network], Made]) -> Callable[[Network], Made]:
     return remembered
 
 
-def _state(layers: list[NormalizedLinear]) -> tuple[list[object], list[Tensor]]:
+def _state(layers: list[nn.Module]) -> tuple[list[object], list[Tensor]]:
     """Return all that the function of a chain depends on: what each layer is, and its tensors."""
     settings: list[object] = []
     tensors = []
     for layer in layers:
         named = dict((*layer.named_parameters(), *layer.named_buffers()))
-        settings.append((type(layer), layer.normalization, layer._stage, tuple(named)))
+        formula = [getattr(layer, name, None) for name in ("normalization", "_stage")]
+        settings.append((type(layer), *formula, *named))
         tensors += [tensor.detach() for tensor in named.values()]
     return settings, tensors
 

@@ -98,7 +98,9 @@ def spread_strengths(axis: Any, strengths: Floats) -> None:
     low, high = strengths.min(), strengths.max()
     if low == high:
         # Around one number there is nothing that limits could be derived from.
-        axis.set(xscale="log" if low > 0 else "linear", xlim=(low / 10, low * 10) if low else (-1, 1))
+        axis.set(
+            xscale="log" if low > 0 else "linear", xlim=(low / 10, low * 10) if low else (-1, 1)
+        )
         axis.set_xticks([low], [f"{low:g}"])
         axis.xaxis.set_minor_locator(require("matplotlib.ticker", "plot").NullLocator())
     else:

@@ -18,16 +18,43 @@ if TYPE_CHECKING:
 ALL_MOVE = "Deviations by which all numbers move"
 
 
-def rows_section(model: Any, proofs: RowProofs) -> Html:
-    """Tell what is proven about the given rows; nothing can be said without numbers to move."""
+def rows_section(model: Any, proofs: RowProofs, given: Any, *, hollow: bool) -> Html:
+    """Tell what is proven about the given rows; nothing can be said without numbers to move.
+
+    Parameters
+    ----------
+    model : fitted estimator
+    proofs : RowProofs
+    given : what was measured on these rows, or None
+    hollow : bool
+        Whether the model says the same of all rows: then a proof that it stays is worth nothing.
+    """
     if all(kind == "category" for kind in model.encoder_.kinds):
         return Html()
     if proofs.radius is not None:
-        return _classes(model, proofs, proofs.radius)
-    return _numbers(model, proofs) if proofs.moves else Html()
+        return _classes(model, proofs, given, hollow=hollow)
+    return _numbers(model, proofs, hollow=hollow) if proofs.moves else Html()
 
 
-def _classes(model: Any, proofs: RowProofs, radius: np.ndarray[Any, Any]) -> Html:
+def same_class(proofs: RowProofs | None) -> str:
+    """Return that all rows get one class; it may be the right one, but then they show little."""
+    if proofs is None or proofs.only is None:
+        return ""
+    return (
+        f"All {proofs.count:,} given rows get the same class, {proofs.only!r}. They do not show "
+        "whether the model tells classes apart, and that none of them flips says little."
+    )
+
+
+def _classes(model: Any, proofs: RowProofs, given: Any, *, hollow: bool) -> Html:
+    title = "Which rows could flip?"
+    if hollow:
+        words = (
+            "This is left out: where all rows get the same class, that none of them can flip says "
+            "nothing about the model. The question makes sense once it tells the classes apart."
+        )
+        return section(title, paragraph(words))
+    radius = np.asarray(proofs.radius)
     rows = [(*_amount(model, a), f"{np.mean(radius >= a):.1%}") for a in AMOUNTS]
     head = (ALL_MOVE, _example_head(model), "Rows that cannot flip")
     caption = (
@@ -40,14 +67,23 @@ def _classes(model: Any, proofs: RowProofs, radius: np.ndarray[Any, Any]) -> Htm
         f"For half of the rows at least {number(float(np.median(radius)))} "
         "deviations, and the truth can only be better. "
     )
+    if given is not None:
+        words += f"That a class cannot flip does not make it right: {given.accuracy:.1%} are. "
     text = paragraph(words, _method_words(proofs))
     found = tag(
         "div", figure(radius_picture(radius), caption), table(head, rows, range(3)), class_="pair"
     )
-    return section("Which rows could flip?", text, found)
+    return section(title, text, found)
 
 
-def _numbers(model: Any, proofs: RowProofs) -> Html:
+def _numbers(model: Any, proofs: RowProofs, *, hollow: bool) -> Html:
+    title = "How far could these rows move?"
+    if hollow:
+        words = (
+            "This is left out: where all rows get nearly the same prediction, that it hardly moves "
+            "says nothing about the model."
+        )
+        return section(title, paragraph(words))
     rows = [
         (*_amount(model, a), number(middle), number(worst))
         for a, (middle, worst) in zip(AMOUNTS, proofs.moves, strict=True)
@@ -58,7 +94,7 @@ def _numbers(model: Any, proofs: RowProofs) -> Html:
         "the target, when all numbers move at the same time."
     )
     text = paragraph(words, " ", _method_words(proofs))
-    return section("How far could these rows move?", text, table(head, rows, range(4)))
+    return section(title, text, table(head, rows, range(4)))
 
 
 def _method_words(proofs: RowProofs) -> str:

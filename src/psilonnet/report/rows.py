@@ -27,12 +27,15 @@ class RowProofs:
     moves : list of (float, float), empty for a classifier or for several targets
         For each of AMOUNTS: how far the prediction of the middle row, and of the worst row, can
         move.
+    only : label or None
+        The class that is predicted for all rows, if there are several and it is the same.
     """
 
     count: int
     method: str
     radius: Floats | None
     moves: list[tuple[float, float]]
+    only: Any = None
 
 
 def prove_rows(model: Any, table: Any) -> RowProofs:
@@ -40,7 +43,9 @@ def prove_rows(model: Any, table: Any) -> RowProofs:
     count = len(table)
     method = "local" if count * model.target_.outputs <= LOCAL_WORK else "global"
     if is_classifier(model):
-        return RowProofs(count, method, np.asarray(model.certify(table, method=method)), [])
+        labels = np.unique(model.predict(table)).tolist()
+        only = labels[0] if len(labels) == 1 < count else None
+        return RowProofs(count, method, np.asarray(model.certify(table, method=method)), [], only)
     if model.target_.outputs > 1:
         return RowProofs(count, method, None, [])
     moves = [_moves(*model.interval(table, amount, method=method)) for amount in AMOUNTS]

@@ -29,6 +29,8 @@ UNITS = {
     "duration": "one day",
     "category": "a change of level",
 }
+PROMISES = ("Proven: ", "The columns that can move it most:")  # how the promise begins
+HOLLOW = "But a model that says the same of all rows has nowhere to go: a small bound is no merit. "
 LOADING = """import psilonnet
 
 # Written by model.save("model.psilon").
@@ -67,11 +69,28 @@ def paragraph(*words: str, class_: str = "text") -> Html:
     return tag("p", *words, class_=class_)
 
 
-def key_figures(model: Any, network: Network, score: tuple[str, float] | None) -> Html:
-    """Return the numbers that a reader looks for first."""
+def notice(words: str) -> Html:
+    """Return what a reader must know before anything else, if there is such a thing."""
+    return tag("p", words, class_="notice", role="note") if words else Html()
+
+
+def key_figures(model: Any, network: Network, score: tuple[str, Any] | None) -> Html:
+    """Return the numbers that a reader looks for first.
+
+    Parameters
+    ----------
+    model : fitted estimator
+    network : Network
+    score : some rows in words, and what was measured on them; or None
+    """
     numbers = np.array([kind != "category" for kind in model.encoder_.kinds])
     bound = model.feature_sensitivity_[numbers].sum()
-    pairs = [(f"{score_name(model)} on {score[0]}", f"{score[1]:.3f}")] if score else []
+    pairs = []
+    if score and score[1].score is not None:
+        words = f"{score_name(model)} on {score[0]}"
+        if is_classifier(model):
+            words += "; always saying {} scores {:.3f}".format(*score[1].most_frequent)
+        pairs.append((words, f"{score[1].score:.3f}"))
     if numbers.any():
         what = "proven limit of the output's move, for one deviation of every number"
         pairs.append((what, number(bound)))
@@ -83,48 +102,20 @@ def key_figures(model: Any, network: Network, score: tuple[str, float] | None) -
     return definitions(pairs, "key")
 
 
-def score_section(model: Any, given: tuple[int, float, float | None] | None) -> Html:
-    """Tell how good the model is on rows that it was not trained on.
+def proof_section(model: Any, *, hollow: bool) -> Html:
+    """Tell how far the output can move, in words, in units of the table, and as a picture.
 
     Parameters
     ----------
     model : fitted estimator
-    given : number of rows, score on them, and the share of the most frequent class
+    hollow : bool
+        Whether it says the same of all rows, so that nothing follows from a small move.
     """
-    rows = []
-    if model.held_out_score_ is not None:
-        rows.append(("Rows held out by the fit itself", f"{model.held_out_score_:.4f}"))
-    if given:
-        rows.append((f"{given[0]:,} rows given to this report", f"{given[1]:.4f}"))
-        if given[2] is not None:
-            rows.append(("Always the most frequent class of these rows", f"{given[2]:.4f}"))
-    about = (
-        "Accuracy is the share of rows whose class is predicted rightly."
-        if is_classifier(model)
-        else "R² is the share of the target's variance that is explained: 1 is perfect, and 0 is "
-        "no better than always saying the mean."
-    )
-    found = table(("Rows", score_name(model)), rows, numbers=[1]) if rows else Html()
-    return section("How good is it?", found, paragraph(about, " ", _about_held_out(model)))
-
-
-def _about_held_out(model: Any) -> str:
-    if model.held_out_score_ is None:
-        return (
-            "This fit held nothing out, so it has no score of its own: give the report rows that "
-            "the model has not seen."
-        )
-    pruned = " and not pruned yet" if model.sparsity_ > 0 else ""
-    return (
-        f"The held-out score is that of networks that were not trained on these rows{pruned}. But "
-        "the strength of the regularisation was chosen on them, so it is slightly optimistic."
-    )
-
-
-def proof_section(model: Any) -> Html:
-    """Tell how far the output can move, in words, in units of the table, and as a picture."""
-    sentence = " ".join(model.summary().splitlines()[1:3])  # the promise, without columns
+    said = model.summary().splitlines()
+    first = next(k for k, line in enumerate(said) if line.startswith(PROMISES))
+    sentence = " ".join(said[first : first + 2])  # the promise, without columns
     words = "This holds for every row there can be, not for most of those that were tried. "
+    words += HOLLOW if hollow else ""
     if is_classifier(model):
         words += LOG_ODDS if len(model.classes_) == 2 else LOGITS
     caption = (

@@ -6,7 +6,7 @@ import json
 from collections import Counter
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from psilonnet._extras import require
 from psilonnet._files import written
@@ -26,6 +26,21 @@ BATCH = 131_072  # rows in memory at a time, and of a row group that is written
 BUFFER = 1 << 20  # bytes of a column read at a time
 FACTS = b"psilonnet.score"
 CLEAR = asdict(TextStyle())  # of an output for which nothing had to be said about text
+
+
+class BlockNotes(NamedTuple):
+    """What there is to say about a block that was scored.
+
+    Attributes
+    ----------
+    unread : dict from column to int
+        How many cells could not be read as numbers or times and count as missing.
+    far : bool
+        Whether some rows lie far outside the range of the training rows.
+    """
+
+    unread: dict[str, int]
+    far: bool
 
 
 @dataclass(frozen=True)
@@ -72,33 +87,28 @@ class BlockScorer:
             )
         return True
 
-    def __call__(self, block: Block) -> dict[str, int]:
-        """Score a block, unless its output is there.
-
-        Returns
-        -------
-        dict from column to int
-            How many of its cells could not be read as numbers or times and count as missing.
-        """
+    def __call__(self, block: Block) -> BlockNotes:
+        """Score a block, unless its output is there."""
         path = Path(self.out, block.output)
         if path.exists():  # Ray starts a block again if it did not hear that it was done
-            return {}
+            return BlockNotes({}, False)
         path.parent.mkdir(parents=True, exist_ok=True)
         with written(path) as aside, aside.open("wb") as file:
             return self._write(block, file)
 
-    def _write(self, block: Block, file: Any) -> dict[str, int]:
+    def _write(self, block: Block, file: Any) -> BlockNotes:
         pa, pq = require("pyarrow", "parquet"), require("pyarrow.parquet", "parquet")
         runtime = open_model(self.model)
         predicted = pa.schema(self.model.output_fields)
-        writer, rows = None, 0
+        writer, rows, far = None, 0, False
         unread: Counter[str] = Counter()
         try:
             for read in _tables(block, [*dict.fromkeys([*self.model.columns, *self.keep])]):
                 kept = read.select(list(self.keep))
                 table, readings = with_text_read(read, self.model.columns, self.text)
                 unread.update({name: reading.unread for name, reading in readings.items()})
-                columns = [*kept.columns, *runtime.predict(table)]
+                predictions, outside = runtime.predict(table)
+                columns, far = [*kept.columns, *predictions], far or outside
                 if writer is None:
                     schema = pa.schema([*kept.schema, *predicted])
                     facts = {FACTS: json.dumps(self.facts(block))}
@@ -110,7 +120,7 @@ class BlockScorer:
                 writer.close()
         if rows != block.rows:
             raise UnreadableError(f"{rows} rows were found where the footer promises {block.rows}")
-        return dict(unread)
+        return BlockNotes(dict(unread), far)
 
 
 _WORDS = {

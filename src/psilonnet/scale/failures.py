@@ -1,8 +1,11 @@
-"""What is said when some of many pieces of work have failed."""
+"""What is said of many pieces of work: which of them failed, and which are guesses."""
 
 from __future__ import annotations
 
 from typing import Any, ClassVar
+
+from psilonnet._warnings import warn_user
+from psilonnet.tables import OutOfRangeWarning
 
 SHOWN = 5
 
@@ -35,3 +38,13 @@ class SomeFailedError(RuntimeError):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.failures,)
+
+
+def warn_far(count: int, pieces: str) -> None:
+    """Warn of pieces of work with rows far outside the training range."""
+    if count:
+        warn_user(
+            f"In {count} {pieces} some rows lie farther outside the range of the training rows "
+            "than that range is wide, and predictions for them are guesses.",
+            OutOfRangeWarning,
+        )

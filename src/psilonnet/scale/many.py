@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from psilonnet._warnings import warn_user
 from psilonnet.estimators.base import BasePSiLON
 from psilonnet.estimators.parameters import check_parameters
 from psilonnet.estimators.saving import plain
@@ -102,11 +102,9 @@ def fit_many(
     finished = folder.finished()
     _check_rows(task, rows, groups, finished)
     if len(groups.missing):
-        warnings.warn(
+        warn_user(
             f"{len(groups.missing)} rows without a value in {by!r} belong to no group and are left "
             "out. To fit a model for them, fill the column with a value of its own.",
-            UserWarning,
-            stacklevel=2,
         )
     _warn_text(rows.drop_columns([by, target]))  # warnings of single groups are not shown
     cells = list(_write_tasks(rows, groups, folder, finished))
@@ -118,7 +116,7 @@ def fit_many(
 def _warn_text(rows: Any) -> None:
     texts = [f.name for f in rows.schema if is_text(f.type) and "dictionary" not in str(f.type)]
     if texts:
-        warn_text(read_columns(rows.select(texts).slice(0, SAMPLE)), stacklevel=4)
+        warn_text(read_columns(rows.select(texts).slice(0, SAMPLE)))
 
 
 def _settings(rows: Any, by: str, target: str, estimator: BasePSiLON) -> dict[str, Any]:

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from psilonnet._warnings import warn_user
 from psilonnet.estimators import load_model
+from psilonnet.scale.failures import warn_far
 from psilonnet.scale.keys import as_arrow, groups_of, key_column
 from psilonnet.scale.model_folder import ModelFolder
 from psilonnet.tables import OutOfRangeWarning
@@ -56,7 +58,8 @@ def predict_many(table: Any, *, by: str, models: str | os.PathLike[str]) -> Arra
             predictions[own], outside = _predict(path, rows.take(own))
             found[own] = True
             far += outside
-    _warn(int((~found).sum()), len(rows), far)
+    _warn_missing(int((~found).sum()), len(rows))
+    warn_far(far, "groups")
     # Labels have their own type again if none is missing.
     return predictions if numbers or not found.all() else np.array(predictions.tolist())
 
@@ -69,18 +72,9 @@ def _predict(path: Path, rows: Any) -> tuple[Array, bool]:
     return predictions, any(issubclass(one.category, OutOfRangeWarning) for one in said)
 
 
-def _warn(missing: int, total: int, far: int) -> None:
+def _warn_missing(missing: int, total: int) -> None:
     if missing:
-        warnings.warn(
+        warn_user(
             f"{missing} of {total} rows have no prediction: their group has no model, or they "
             "belong to none. The index of the models names the groups that failed.",
-            UserWarning,
-            stacklevel=3,
-        )
-    if far:
-        warnings.warn(
-            f"In {far} groups some rows lie farther outside the range of the training rows than "
-            "that range is wide, and predictions for them are guesses.",
-            OutOfRangeWarning,
-            stacklevel=3,
         )

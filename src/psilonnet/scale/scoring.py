@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from tqdm.auto import tqdm
 
-from psilonnet._files import ASIDE, place_of
+from psilonnet._files import remove_asides
+from psilonnet._warnings import warn_user
 from psilonnet.scale.block_output import BlockScorer
 from psilonnet.scale.blocks import check_schemas, find_files, read_sources
 from psilonnet.scale.cells import outcomes
-from psilonnet.scale.failures import SomeFailedError
+from psilonnet.scale.failures import SomeFailedError, warn_far
 from psilonnet.scale.shipped import ship_model
 from psilonnet.scale.text_columns import text_columns
 from psilonnet.tables import LossWarning, TextStyle
@@ -77,6 +77,8 @@ def score(
     The files are cut into blocks of row groups. Each block becomes one file in ``out``, named
     after its file and its number, and is written whole or not at all. Run the same again after a
     stop of any kind, and only the missing blocks are scored. Memory does not grow with the rows.
+    A warning counts the blocks that have rows far outside the range of the training rows, which
+    only the runtime "numpy" sees.
 
     Parameters
     ----------
@@ -134,23 +136,17 @@ def score(
     scorer = BlockScorer(shipped, str(folder), tuple(keep), text or TextStyle())
     missing = [block for block in blocks if not scorer.is_done(block)]
     folder.mkdir(parents=True, exist_ok=True)
-    failures += _score_blocks(scorer, missing, blocks, cluster, progress)
-    if failures:
-        raise ScoringFailedError(failures)
+    failed, far = _score_blocks(scorer, missing, blocks, cluster, progress)
+    warn_far(far, "blocks")
+    if failures or failed:
+        raise ScoringFailedError([*failures, *failed])
     outputs = [folder / block.output for block in blocks]
-    _remove_asides(folder, set(outputs))
+    remove_asides(set(outputs))
     rows, new_rows = (sum(block.rows for block in part) for part in (blocks, missing))
     texts = [text_columns(schema, shipped.columns) for schema in schemas.values()]
     return Scored(
         outputs, rows, new_rows, {n: kind for found in texts for n, kind in found.items()}
     )
-
-
-def _remove_asides(folder: Path, outputs: set[Path]) -> None:
-    """Remove what workers that were killed have left of these outputs."""
-    for aside in folder.rglob(f".*{ASIDE}"):
-        if place_of(aside) in outputs:
-            aside.unlink(missing_ok=True)
 
 
 def _score_blocks(
@@ -159,14 +155,15 @@ def _score_blocks(
     blocks: list[Block],
     cluster: str | None,
     progress: bool,
-) -> Failures:
-    """Score the missing blocks, and return those that failed."""
+) -> tuple[Failures, int]:
+    """Score the missing blocks; return those that failed, and how many have rows far out."""
     rows = sum(block.rows for block in blocks)
     done = rows - sum(block.rows for block in missing)
     failures: Failures = []
     unread: Counter[str] = Counter()
+    far = 0
     with tqdm(total=rows, initial=done, unit="row", unit_scale=True, disable=not progress) as bar:
-        for block, lost, error in outcomes(scorer, missing, cluster):
+        for block, notes, error in outcomes(scorer, missing, cluster):
             # What is wrong with a file is another error; this is the disk, and more would follow.
             if isinstance(error, OSError):
                 raise OSError(
@@ -175,21 +172,21 @@ def _score_blocks(
                     "the same again."
                 ) from error
             if error is None:
-                unread.update(lost)
+                unread.update(notes.unread)
+                far += notes.far
             else:
                 failures.append((str(block), error))
             bar.update(block.rows)
     _warn_unread(unread)
-    return failures
+    return failures, far
 
 
 def _warn_unread(unread: Counter[str]) -> None:
     if lost := [f"{count} of {name!r}" for name, count in unread.items() if count]:
-        warnings.warn(
+        warn_user(
             "Some cells of text are neither numbers or dates nor words for missing ones, and count "
             f"as missing: {', '.join(lost)}.",
             LossWarning,
-            stacklevel=4,
         )
 
 

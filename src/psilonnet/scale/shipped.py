@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from psilonnet._extras import require
-from psilonnet.deploy.predictor import Predictor, class_numbers, probabilities
+from psilonnet.deploy.predictor import Predictor, class_numbers, probabilities, read_export
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -103,17 +103,16 @@ def _estimator(model: Any) -> Any:
 
 def _read_export(folder: Path, onnx: bytes | None) -> ShippedModel:
     Predictor(folder)  # says what is wrong with a folder that is not an export
-    text = (folder / "manifest.json").read_text(encoding="utf-8")
-    weights = (folder / "weights.npz").read_bytes()
+    manifest, weights = read_export(folder)
     # Of the content, not of the bytes: these depend on the version and on the compression.
-    facts = {k: v for k, v in json.loads(text).items() if k != "psilonnet"}
+    facts = {k: v for k, v in manifest.items() if k not in ("psilonnet", "weights")}
     digest = hashlib.sha256(json.dumps(facts, sort_keys=True).encode())
     with np.load(io.BytesIO(weights), allow_pickle=False) as arrays:
         for name in sorted(arrays.files):
             array = np.ascontiguousarray(arrays[name])
             digest.update(f"{name} {array.dtype.str} {array.shape}".encode() + array.tobytes())
     digest.update(b"numpy" if onnx is None else b"onnx")
-    return ShippedModel(text, weights, onnx, digest.hexdigest()[:32])
+    return ShippedModel(json.dumps(manifest), weights, onnx, digest.hexdigest()[:32])
 
 
 @lru_cache(maxsize=1)  # a worker scores many blocks with one model
@@ -131,18 +130,21 @@ class NumpyRuntime:
             (Path(temporary) / "weights.npz").write_bytes(shipped.weights)
             self.predictor = Predictor(temporary)
 
-    def predict(self, table: Any) -> list[Any]:
-        """Return the columns that are predicted, in the order of ``output_fields``."""
+    def predict(self, table: Any) -> tuple[list[Any], bool]:
+        """Return the columns that are predicted, in the order of ``output_fields``.
+
+        The second is whether some rows lie far outside the range of the training rows.
+        """
         columns = {name: _as_numpy(table[name]) for name in self.predictor.names}
         parts = [
-            self.predictor.decision_function({name: c[rows] for name, c in columns.items()})
+            self.predictor.outputs({name: c[rows] for name, c in columns.items()})
             for rows in _calls(len(table))
         ]
-        outputs = np.concatenate(parts)
+        outputs, far = np.concatenate([part for part, _ in parts]), any(far for _, far in parts)
         if self.predictor.classes is None:
-            return list(outputs.T)
+            return list(outputs.T), far
         labels = require("pyarrow", "parquet").array(self.predictor.classes)
-        return [labels.take(class_numbers(outputs)), *probabilities(outputs).T]
+        return [labels.take(class_numbers(outputs)), *probabilities(outputs).T], far
 
 
 class OnnxRuntime:
@@ -157,8 +159,8 @@ class OnnxRuntime:
         )
         self.names = list(shipped.columns)
 
-    def predict(self, table: Any) -> list[Any]:
-        """Return the columns that are predicted, in the order of ``output_fields``."""
+    def predict(self, table: Any) -> tuple[list[Any], bool]:
+        """Return the columns that are predicted; the file does not know the training range."""
         from psilonnet.deploy import onnx_inputs  # noqa: PLC0415  # it loads torch
 
         inputs = onnx_inputs(table.select(self.names), self.session)
@@ -167,7 +169,7 @@ class OnnxRuntime:
             for rows in _calls(len(table))
         ]
         first, *shares = (np.concatenate(parts) for parts in zip(*calls, strict=True))
-        return [first, *shares[0].T] if shares else list(np.atleast_2d(first.T))
+        return ([first, *shares[0].T] if shares else list(np.atleast_2d(first.T))), False
 
 
 def _calls(rows: int) -> Iterator[slice]:

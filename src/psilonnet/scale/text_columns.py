@@ -5,14 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, cast
 
 from psilonnet._extras import require
-from psilonnet.tables import Column, TextCells
-from psilonnet.tables.text import NAMES
+from psilonnet.tables import TEXT_KINDS, Column, TextCells
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from psilonnet.tables import TextReading, TextStyle
-    from psilonnet.tables.text import TextKind
+    from psilonnet.tables import TextKind, TextReading, TextStyle
 
 
 def is_text(kind: Any) -> bool:
@@ -25,7 +23,7 @@ def is_text(kind: Any) -> bool:
 
 def text_columns(schema: Any, columns: Mapping[str, str]) -> dict[str, TextKind]:
     """Return the kinds of the columns that are text in a file, but numbers or times in fit."""
-    there = (name for name, kind in columns.items() if kind in NAMES and name in schema.names)
+    there = (name for name, kind in columns.items() if kind in TEXT_KINDS and name in schema.names)
     texts = (name for name in there if is_text(schema.field(name).type))
     return {name: cast("TextKind", columns[name]) for name in texts}
 

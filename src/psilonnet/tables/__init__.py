@@ -6,10 +6,19 @@ from psilonnet.tables.columns import DAY, Column, LossWarning, read_columns
 from psilonnet.tables.encoder import OutOfRangeWarning, TableEncoder, fit_encoder
 from psilonnet.tables.losses import warn_text
 from psilonnet.tables.quantiles import weighted_mean_and_deviation, weighted_quantile
-from psilonnet.tables.text import TextCells, TextError, TextReading, TextStyle, read_text
+from psilonnet.tables.text import (
+    TEXT_KINDS,
+    TextCells,
+    TextError,
+    TextKind,
+    TextReading,
+    TextStyle,
+    read_text,
+)
 
 __all__ = [
     "DAY",
+    "TEXT_KINDS",
     "CanonicalRows",
     "CategoryCode",
     "Column",
@@ -19,6 +28,7 @@ __all__ = [
     "TableEncoder",
     "TextCells",
     "TextError",
+    "TextKind",
     "TextReading",
     "TextStyle",
     "canonical_rows",

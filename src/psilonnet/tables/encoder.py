@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 
+from psilonnet._warnings import warn_user
 from psilonnet.tables.codes import CategoryCode, NumberCode
 from psilonnet.tables.columns import Column, Kind, LossWarning
 from psilonnet.tables.losses import listed, warn_losses
@@ -78,18 +78,16 @@ class TableEncoder:
             elif count := code.far_outside(column.values):
                 far.append(f"{name!r} ({count} rows)")
         if far:
-            warnings.warn(
+            warn_user(
                 "Some rows lie farther outside the range of the training rows than that range is "
                 f"wide, and predictions for them are guesses. Columns: {listed(far)}.",
                 OutOfRangeWarning,
-                stacklevel=4,
             )
         if unknown:
-            warnings.warn(
+            warn_user(
                 "Most values of these columns were not among the levels of fit, and count as none "
                 f"of them: {listed(unknown)}. Check how they are written.",
                 LossWarning,
-                stacklevel=4,
             )
 
     def matched(self, columns: Sequence[Column]) -> list[Column]:

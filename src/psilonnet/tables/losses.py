@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from psilonnet._warnings import warn_user
 from psilonnet.tables.codes import CategoryCode, NumberCode
 from psilonnet.tables.columns import LossWarning
 from psilonnet.tables.text import TextCells
@@ -23,8 +23,7 @@ FEWEST = 20  # rows; in fewer, any column may have another value in each
 NAMED = 5  # columns that a warning names
 SENTENCES = {
     "empty": (
-        "Columns without a value in any row are left out: {}. Drop them, or check how they were "
-        "read."
+        "A column that has no value in any row is left out: {}. Drop it, or check how it was read."
     ),
     "narrow": (
         "Columns whose numbers differ by less than 1e-13 of their size are taken as constant and "
@@ -55,14 +54,14 @@ def warn_losses(columns: Sequence[Column], codes: Sequence[Code], weight: Floats
         if reason:
             found.setdefault(reason, []).append(f"{column.name!r}{said}")
     for reason, names in found.items():
-        warnings.warn(SENTENCES[reason].format(listed(names)), LossWarning, stacklevel=6)
+        warn_user(SENTENCES[reason].format(listed(names)), LossWarning)
 
 
-def warn_text(columns: Sequence[Column], *, stacklevel: int) -> None:
+def warn_text(columns: Sequence[Column]) -> None:
     """Warn of columns of text that would be numbers or dates."""
     texts = [(column.name, _as_text(column)) for column in columns if column.kind == "category"]
     if names := [f"{name!r}{said}" for name, said in texts if said]:
-        warnings.warn(SENTENCES["text"].format(listed(names)), LossWarning, stacklevel=stacklevel)
+        warn_user(SENTENCES["text"].format(listed(names)), LossWarning)
 
 
 def listed(names: Sequence[str]) -> str:

@@ -6,13 +6,13 @@ A cell is read if it can mean one thing only. ``1,435.00`` and ``13/02/2023`` ca
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
 
+from psilonnet._warnings import warn_user
 from psilonnet.tables.canonical import distinct_words
 from psilonnet.tables.columns import Column, LossWarning, missing_cells, words_of
 from psilonnet.tables.text_cells import Number, read_date, read_number
@@ -24,7 +24,7 @@ MISSING_WORDS = frozenset(
     ["", "na", "n/a", "n.a.", "#n/a", "nan", "nat", "null", "none", "?", "-", "--", "\u2014", "."]
 )
 CODE_DIGITS = 9  # whole numbers in groups that all have as many digits, at least these, are codes
-NAMES = {"number": "numbers", "time": "dates"}
+TEXT_KINDS: dict[str, str] = {"number": "numbers", "time": "dates"}  # and their names
 
 
 @dataclass(frozen=True)
@@ -172,7 +172,7 @@ class TextCells:
         unread = self.counts * ~readable
         if unread.sum() > self.counts.sum() / 2:
             raise TextError(
-                f"Most cells of column {self.name!r} must be readable as {NAMES[kind]}. Got "
+                f"Most cells of column {self.name!r} must be readable as {TEXT_KINDS[kind]}. Got "
                 f"{self.words[int(unread.argmax())]!r} and others: leave them empty if they are "
                 "missing, or check the column."
             )
@@ -221,10 +221,9 @@ class TextCells:
             return values
         takes_first = style.day_first if kind == "time" else _is_point(style.decimal)
         if takes_first is None and not alone:
-            only_first, only_second = np.isnan(second) & ~np.isnan(first), np.isnan(first)
-            only_second &= ~np.isnan(second)
-            if only_first.any() != only_second.any():
-                takes_first = bool(only_first.any())
+            says_first = bool((~np.isnan(first) & np.isnan(second)).any())
+            says_second = bool((~np.isnan(second) & np.isnan(first)).any())
+            takes_first = says_first if says_first != says_second else None
         if takes_first is None:
             k = int(np.flatnonzero(twofold)[0])
             why = "each cell is read by itself" if alone else "the other cells do not decide it"
@@ -258,10 +257,10 @@ class TextCells:
             )
 
     def _looks_like_codes(self) -> bool:
-        """Whether whole numbers in groups all have as many digits, as phone numbers have."""
-        digits = {number.form.digits for number in self._numbers if number is not None}
-        digits.discard(0)
-        return len(digits) == 1 and min(digits) >= CODE_DIGITS
+        """Whether most are whole numbers in groups, all of as many digits, like phone numbers."""
+        digits = np.array([0 if n is None else n.form.digits for n in self._numbers], dtype=int)
+        most = self.counts[digits > 0].sum() > self.counts.sum() / 2
+        return bool(most) and digits.max() >= CODE_DIGITS and len(set(digits[digits > 0])) == 1
 
 
 def _is_point(decimal: str | None) -> bool | None:
@@ -305,13 +304,13 @@ def read_text(cells: Any, *, decimal: Any = None, day_first: bool | None = None)
     """
     objects = np.empty(len(cells), dtype=object)
     objects[:] = list(cells)
-    text = TextCells(Column("cells", "category", words_of(objects, missing_cells(objects))))
+    name = str(getattr(cells, "name", None) or "text")
+    text = TextCells(Column(name, "category", words_of(objects, missing_cells(objects))))
     reading = text.read(text.kind(untyped=True) or "number", TextStyle(decimal, day_first))
     if reading.unread:
-        warnings.warn(
+        warn_user(
             f"{reading.unread} cells, such as {reading.unread_example!r}, cannot be read like the "
             "others and count as missing.",
             LossWarning,
-            stacklevel=2,
         )
     return reading.values

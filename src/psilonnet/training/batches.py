@@ -48,11 +48,14 @@ class Rows:
     own: Tensor | None = None
 
     def __post_init__(self) -> None:
-        if self.y.dim() != 2 or len(self.y) != len(self.x):
-            raise ValueError(
-                f"The target must have shape ({len(self.x)}, targets), one line for each row. "
-                f"Got {tuple(self.y.shape)} instead."
-            )
+        _check_table(self.x, self.y)
+        if self.own is not None:
+            _check_own(self.own, len(self.x))
+        if self.weight is not None:
+            _check_weight(self.weight, len(self.x))
+        in_use = self.weight if self.own is None else self._own_weight(self.own)
+        if in_use is not None:
+            _check_everybody_has_rows(in_use)
 
     @property
     def count(self) -> int:
@@ -92,12 +95,64 @@ class Rows:
             if self.weight is None:
                 return None
             return self.weight[..., columns] / self.weight.mean(dim=-1, keepdim=True)
-        weight = (self.own >= 0).to(self.x.dtype)
-        if self.weight is not None:
-            rows = self.own.clamp(min=0)
-            shared = self.weight.dim() == 1
-            weight = weight * (self.weight[rows] if shared else self.weight.gather(-1, rows))
+        weight = self._own_weight(self.own)
         return weight.gather(-1, columns) / weight.mean(dim=-1, keepdim=True)
+
+    def _own_weight(self, own: Tensor) -> Tensor:
+        """Return the weights of the own rows of each member, 0 for its padding."""
+        present = (own >= 0).to(self.x.dtype)
+        if self.weight is None:
+            return present
+        rows = own.clamp(min=0)
+        shared = self.weight.dim() == 1
+        return present * (self.weight[rows] if shared else self.weight.gather(-1, rows))
+
+
+def _check_table(x: Tensor, y: Tensor) -> None:
+    if x.dim() != 2:
+        raise ValueError(f"The rows must have shape (rows, columns). Got {tuple(x.shape)} instead.")
+    if len(x) == 0:
+        raise ValueError("A table must have at least one row. Got none.")
+    if y.dim() != 2 or len(y) != len(x):
+        raise ValueError(
+            f"The target must have shape ({len(x)}, targets), one line for each row. "
+            f"Got {tuple(y.shape)} instead."
+        )
+    if not x.isfinite().all():
+        columns = (~x.isfinite()).any(dim=0).nonzero().flatten().tolist()
+        raise ValueError(
+            f"The numbers of the rows must be finite in {x.dtype}. Got NaN, infinity or an "
+            f"overflow in columns {columns}: fill them, or scale the columns."
+        )
+
+
+def _check_own(own: Tensor, count: int) -> None:
+    if own.dim() != 2:
+        raise ValueError(
+            f"The 'own' rows must have shape (members, rows). Got {tuple(own.shape)} instead."
+        )
+    if own.numel() and own.max() >= count:
+        raise ValueError(
+            f"The 'own' rows must be among the {count} rows. Got the index {int(own.max())}."
+        )
+
+
+def _check_weight(weight: Tensor, count: int) -> None:
+    if weight.dim() not in (1, 2) or weight.shape[-1] != count:
+        raise ValueError(
+            f"There must be one weight for each of the {count} rows. "
+            f"Got weights of shape {tuple(weight.shape)} instead."
+        )
+    bad = weight[~(weight.isfinite() & (weight >= 0))]
+    if len(bad):
+        raise ValueError(f"A weight must be finite and not negative. Got {float(bad[0])}.")
+
+
+def _check_everybody_has_rows(weight: Tensor) -> None:
+    without = (weight.sum(dim=-1) <= 0).reshape(-1).nonzero().flatten().tolist()
+    if without:
+        who = "A table" if weight.dim() == 1 else f"Member {without[0]}"
+        raise ValueError(f"{who} must have a row whose weight is above zero. Got none.")
 
 
 def batch_at(rows: Rows, step: int, *, size: int, seed: int, members: Sequence[int]) -> Batch:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 from tqdm.auto import tqdm
 
+from psilonnet.training.history import DivergedError
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -59,7 +61,7 @@ class ProgressBar(Callback):
             self._bar.close()
 
 
-# (fraction of training, members kept); chosen on the curves of experiments/halving.py.
+# (fraction of training, members kept); chosen on the curves of experiments/studies/halving.py.
 NARROWING = ((0.05, 8), (0.3, 3), (0.5, 2))
 
 
@@ -110,6 +112,19 @@ class Narrowing(Callback):
 
     def __init__(self, rungs: Sequence[tuple[float, int]] = NARROWING) -> None:
         self.rungs = tuple(rungs)
+        if not all(0 < fraction <= 1 <= kept for fraction, kept in self.rungs):
+            raise ValueError(
+                "A rung of Narrowing must be a fraction above 0 and at most 1, and keep at least "
+                f"one strength. Got {self.rungs!r}."
+            )
+
+    def on_start(self, run: Run) -> None:
+        """Refuse a run that has nothing to choose by."""
+        if run.valid_rows is None:
+            raise ValueError(
+                "Narrowing needs held-out rows to rank the strengths by. Got none: make the Run "
+                "with valid_rows."
+            )
 
     def on_evaluation(self, run: Run) -> None:
         """Drop the members that are out of the running."""
@@ -119,6 +134,8 @@ class Narrowing(Callback):
             if previous < fraction * run.plan.steps <= run.step and kept < len(strengths):
                 line = run.history.lines["valid_loss"][-1]
                 losses = torch.tensor([line[member] for member in run.members])
+                if not losses.isfinite().any():
+                    raise DivergedError(run.history.diverged)
                 mean = [losses[group == k].mean().item() for k in range(len(strengths))]
                 chosen = torch.tensor(narrow(strengths.tolist(), mean, kept))
                 run.drop(keep=torch.isin(group, chosen).nonzero().flatten())

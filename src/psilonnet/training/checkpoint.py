@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -39,15 +40,25 @@ def _fingerprint(run: Run) -> str:
         "seed": plan.seed,
         "members": run.history.members,
         "strengths": run.all_strengths.tolist(),
-        "loss": getattr(run.loss, "__name__", ""),
-        "penalty": getattr(run.penalty, "__name__", ""),
+        "loss": _described(run.loss),
+        "penalty": _described(run.penalty),
         "rows": [_digest(part) for part in run.all_rows],
         "layers": [
-            [type(layer).__name__, layer.normalization, *layer.direction.shape[-3:]]
+            [type(layer).__name__, layer.normalization, *(p.shape[1:] for p in layer.parameters())]
             for layer in run.net.layers
         ],
     }
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
+
+
+def _described(function: object) -> str:
+    """Return the name of a function with what it is bound to, the same in every process."""
+    return re.sub(r" at 0x[0-9A-Fa-f]+", "", repr(function))
+
+
+def _same_start(a: Tensor, b: Tensor) -> bool:
+    """Whether two runs began with equal weights, but for what other processors round otherwise."""
+    return a.shape == b.shape and torch.allclose(a, b, rtol=1e-3, atol=1e-6, equal_nan=True)
 
 
 def _digest(rows: Rows | None) -> str:
@@ -71,7 +82,7 @@ def save_checkpoint(run: Run, path: str | os.PathLike[str]) -> None:
     tensors |= {f"history.{name}": history.column(name) for name in COLUMNS}
     tensors["running_loss"] = torch.tensor(run.running_loss, dtype=torch.float64)
     tensors["first_loss"] = torch.tensor(run.first_loss, dtype=torch.float64)
-    tensors["owed"] = run.owed
+    tensors["owed"], tensors["start"] = run.owed, run.start
     facts = {
         "fingerprint": _fingerprint(run),
         "step": run.step,
@@ -92,9 +103,14 @@ def save_checkpoint(run: Run, path: str | os.PathLike[str]) -> None:
 def load_checkpoint(run: Run, path: str | os.PathLike[str]) -> None:
     """Bring a freshly made run to the state of a checkpoint."""
     with safe_open(path, framework="pt", device=str(run.device)) as file:
-        facts = json.loads(file.metadata()["psilonnet"])
+        metadata = file.metadata() or {}
+        if "psilonnet" not in metadata:
+            raise ValueError(
+                f"The file {os.fspath(path)!r} is no checkpoint of psilonnet. Choose another path."
+            )
+        facts = json.loads(metadata["psilonnet"])
         tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    if facts["fingerprint"] != _fingerprint(run):
+    if facts["fingerprint"] != _fingerprint(run) or not _same_start(tensors["start"], run.start):
         raise ValueError(
             f"The checkpoint {os.fspath(path)!r} belongs to a run with other settings or data. "
             "Delete it to start anew, or resume with the settings it was made with."
@@ -139,6 +155,11 @@ class Checkpoints(Callback):
 
     def on_start(self, run: Run) -> None:
         """Resume if there is a checkpoint."""
+        if not self.path.parent.is_dir():
+            raise FileNotFoundError(
+                f"The folder {os.fspath(self.path.parent)!r} must exist before a checkpoint is "
+                "written into it. Make it first."
+            )
         if self.path.exists():
             load_checkpoint(run, self.path)
 

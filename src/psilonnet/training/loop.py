@@ -85,6 +85,8 @@ class Run:
         self.loss, self.penalty = get_loss(loss), penalty
         strengths = torch.as_tensor(reg_strength, dtype=dtype, device=self.device)
         self.all_strengths = self.reg_strength = strengths.expand(len(self.members)).clone()
+        _check_fit(net, self.plan, strengths)
+        self.start = _sample(net)
         self.callbacks = [*callbacks, *([ProgressBar()] if self.plan.progress else [])]
         self.optimizer = Adam(net.parameters())
         self.step = 0
@@ -141,13 +143,21 @@ class Run:
             losses = self._losses(batch)
             penalties = self.penalty(self.net)
             self._backward(losses, penalties)
-        self.optimizer.step(plan.schedule(self.step / max(1, plan.steps - 1)))
+        self.optimizer.step(self._learning_rate(self.step))
         if plan.projected:
             project_directions_(self.net)
         self.step += 1
         values = losses.tolist()
         self.running_loss = [a + b for a, b in zip(self.running_loss, values, strict=True)]
         self._drop_diverged(values, penalties)
+
+    def _learning_rate(self, step: int) -> float:
+        rate = self.plan.schedule(step / max(1, self.plan.steps - 1))
+        if not rate >= 0:
+            raise ValueError(
+                f"A schedule must give a learning rate of at least 0. Got {rate!r} at step {step}."
+            )
+        return rate
 
     def _backward(self, losses: Tensor, penalties: Tensor) -> None:
         """Differentiate ``sum(losses + reg_strength * penalties)``."""
@@ -158,6 +168,12 @@ class Run:
 
     def _losses(self, batch: Batch) -> Tensor:
         losses = self.loss(self.net(batch.x), batch.y)  # (members, rows)
+        expected = (len(self.members), batch.x.shape[-2])
+        if losses.shape != expected:
+            raise ValueError(
+                f"A loss must return one number per member and row, of shape {expected}. "
+                f"Got {tuple(losses.shape)}."
+            )
         return (losses if batch.weight is None else losses * batch.weight).mean(dim=-1)
 
     def _prune(self, prune: Pruning) -> None:
@@ -177,10 +193,10 @@ class Run:
 
     @torch.no_grad()
     def _evaluate(self) -> None:
-        history, plan = self.history, self.plan
+        history = self.history
         since = self.step - (history.step[-1] if history.step else 0)
         history.step.append(self.step)
-        history.learning_rate.append(plan.schedule((self.step - 1) / max(1, plan.steps - 1)))
+        history.learning_rate.append(self._learning_rate(self.step - 1))
         history.prune_mix.append(float(self.net.layers[0].prune_mix))
         nothing = [math.nan] * len(self.members)
         valid = nothing if self.valid_rows is None else self.mean_loss(self.valid_rows).tolist()
@@ -208,6 +224,10 @@ class Run:
         self.first_loss = self.first_loss or [abs(loss) for loss in losses]
         limits = [HOPELESS * (1 + first) for first in self.first_loss]
         fine = [math.isfinite(a) and abs(a) <= b for a, b in zip(losses, limits, strict=True)]
+        if self.step == self.plan.steps:  # no further loss would tell what this step has done
+            finite = [p.isfinite().flatten(1).all(dim=1) for p in self.net.parameters()]
+            whole = torch.stack(finite).all(dim=0).tolist()
+            fine = [a and b for a, b in zip(fine, whole, strict=True)]
         if all(fine):
             return
         for position, is_fine in enumerate(fine):
@@ -217,10 +237,11 @@ class Run:
                 self.history.diverged.append(lost)
         if not any(fine):
             raise DivergedError(self.history.diverged)
-        self.drop(keep=torch.tensor(fine).nonzero().flatten())
+        self.drop(keep=torch.tensor(fine))
 
     def drop(self, keep: Tensor) -> None:
-        """Go on with some of the members only; the state of the optimiser goes with them."""
+        """Go on with some of the members, by place or as a mask; the optimiser's state follows."""
+        keep = keep.nonzero().flatten() if keep.dtype == torch.bool else keep
         net = take_members(self.net, keep)
         self.optimizer = self.optimizer.take(net.parameters(), keep)
         self.net = net
@@ -231,3 +252,25 @@ class Run:
         self.train_rows = self.train_rows.take(keep)
         if self.valid_rows is not None:
             self.valid_rows = self.valid_rows.take(keep)
+
+
+def _sample(net: Network) -> Tensor:
+    """Return some numbers of each tensor of a network, by which a checkpoint knows its start."""
+    tensors = net.state_dict().values()
+    return torch.cat([t.flatten()[:: 1 + t.numel() // 64] for t in tensors])
+
+
+def _check_fit(net: Network, plan: Plan, strengths: Tensor) -> None:
+    """Refuse what would train on, and end in something else than was asked for."""
+    bad = strengths[~(strengths.isfinite() & (strengths >= 0))]
+    if len(bad):
+        raise ValueError(
+            f"The 'reg_strength' must be finite and not negative. Got {float(bad[0])}."
+        )
+    if not plan.projected and any(layer.normalization == "ball" for layer in net.layers):
+        raise ValueError(
+            "A network with normalization='ball' leaves the ball, and its bound, unless each step "
+            "projects it back: train it with Plan(projected=True)."
+        )
+    if plan.prune is not None:
+        net.set_prune_mix(0.0)  # also if it was pruned before

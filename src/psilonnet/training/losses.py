@@ -12,24 +12,38 @@ from torch.nn import functional
 Loss = Callable[[Tensor, Tensor], Tensor]
 
 
+def _errors(output: Tensor, target: Tensor) -> Tensor:
+    if output.shape[-1] != target.shape[-1]:  # one of them would be broadcast
+        raise ValueError(
+            f"A regression on {target.shape[-1]} targets needs as many outputs. "
+            f"Got a network with {output.shape[-1]}."
+        )
+    return output - target
+
+
 def squared_error(output: Tensor, target: Tensor) -> Tensor:
     """Return ``|| output - target ||^2 / outputs`` of each row."""
-    return (output - target).square().mean(dim=-1)
+    return _errors(output, target).square().mean(dim=-1)
 
 
 def absolute_error(output: Tensor, target: Tensor) -> Tensor:
     """Return ``|| output - target ||_1 / outputs`` of each row."""
-    return (output - target).abs().mean(dim=-1)
+    return _errors(output, target).abs().mean(dim=-1)
 
 
 def huber(output: Tensor, target: Tensor) -> Tensor:
     """Return half the squared error up to an error of 1 and the absolute error beyond."""
-    size = (output - target).abs()
+    size = _errors(output, target).abs()
     return torch.where(size < 1, 0.5 * size.square(), size - 0.5).mean(dim=-1)
 
 
 def binary_cross_entropy(output: Tensor, target: Tensor) -> Tensor:
     """Return the cross-entropy of one logit against targets between 0 and 1."""
+    if output.shape[-1] != 1:
+        raise ValueError(
+            "A binary cross-entropy needs one output, the logit. Got a network with "
+            f"{output.shape[-1]}: use 'cross_entropy' for classes."
+        )
     logit = output.squeeze(-1)
     # softplus(z) - t z, stable for large logits of either sign.
     return functional.softplus(logit) - target.squeeze(-1) * logit

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
+from psilonnet.training.pruning import Pruning, check_count
 from psilonnet.training.schedules import Schedule, trapezoid
-
-if TYPE_CHECKING:
-    from psilonnet.training.pruning import Pruning
 
 # The paper's grid over the strength (App. C.1).
 STRENGTHS = (5e-5, 1e-4, 2.5e-4, 5e-4, 1e-3, 2.5e-3, 5e-3, 1e-2, 2.5e-2, 5e-2, 1e-1, 2.5e-1, 5e-1)
@@ -21,10 +19,11 @@ class Plan:
     Parameters
     ----------
     steps, batch_size : int
+        A table of fewer rows than a batch is the batch of every step.
     schedule : callable
         Maps the share of the steps taken, from 0 to 1, to a learning rate.
     evaluate_every : int
-        Steps between two lines of the history.
+        Steps between two lines of the history; the last step always has one.
     prune : Pruning, optional
         The stage at the end that moves the weights to exact zeros.
     projected : bool
@@ -49,7 +48,9 @@ class Plan:
 
     def __post_init__(self) -> None:
         for name in ("steps", "batch_size", "evaluate_every"):
-            if getattr(self, name) < 1:
-                raise ValueError(
-                    f"The {name!r} of a Plan must be at least 1. Got {getattr(self, name)!r}."
-                )
+            check_count("Plan", name, getattr(self, name))
+        if self.prune is not None and self.prune.steps > self.steps:
+            raise ValueError(
+                f"A Plan that is to prune for {self.prune.steps} steps must have as many. "
+                f"Got {self.steps!r}: train longer, or use Pruning(steps={self.steps!r}) or less."
+            )

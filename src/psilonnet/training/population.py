@@ -66,8 +66,25 @@ def take_members(net: Network, members: Tensor | int) -> Network:
     return taken
 
 
+def _check_alike(nets: Sequence[Network]) -> None:
+    """Refuse networks that compute otherwise than the first, whose settings hold for all."""
+    ways = {
+        tuple(
+            (type(layer), layer.normalization, float(layer.prune_mix), layer.direction.dtype)
+            for layer in net.layers
+        )
+        for net in nets
+    }
+    if len(ways) > 1:
+        raise ValueError(
+            "The networks of one population must have the same layers, normalization, precision "
+            f"and stage of pruning. Got {len(ways)} kinds."
+        )
+
+
 def stack_members(nets: Sequence[Network]) -> Network:
     """Return the population whose members are copies of ordinary networks of one shape."""
+    _check_alike(nets)
     first = nets[0]
     stacked = copy.deepcopy(first)
     for position, layer in enumerate(stacked.layers):
@@ -90,6 +107,7 @@ def join_populations(nets: Sequence[Network]) -> Network:
     pieces = max(net.layers[0].pieces for net in nets)
     if any(net.layers[0].pieces != pieces for net in nets):
         nets = [net if net.layers[0].pieces == pieces else _with_knots(net, pieces) for net in nets]
+    _check_alike(nets)
     first = nets[0]
     joined = copy.deepcopy(first)
     for position, layer in enumerate(joined.layers):
@@ -123,6 +141,11 @@ def weigh_members(net: Network, weights: Sequence[float]) -> Network:
     weighted = copy.deepcopy(net)
     last = weighted.layers[-1]
     factors = torch.tensor(weights).to(last.direction) * len(weights)
+    if len(weights) != members_of(net):
+        raise ValueError(
+            f"There must be one weight for each of the {members_of(net)} members. "
+            f"Got {len(weights)}."
+        )
     if last.length is None:
         raise ValueError("The members of a population without lengths cannot be weighed.")
     for parameter in (last.length, last.bias):

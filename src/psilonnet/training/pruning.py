@@ -8,6 +8,7 @@ stage is free, and sets the sparsity.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Integral
 from typing import TYPE_CHECKING
 
 import torch
@@ -55,6 +56,20 @@ class Pruning:
     settle: int = 0
     drop: float | tuple[float, ...] = 0.0
 
+    def __post_init__(self) -> None:
+        check_count("Pruning", "steps", self.steps)
+        if not 0 <= self.settle <= self.steps:
+            raise ValueError(
+                f"The 'settle' of a Pruning must be between 0 and its {self.steps} steps. "
+                f"Got {self.settle!r}."
+            )
+        if not all(0 <= share < 1 for share in _each(self.drop)):
+            raise ValueError(
+                f"The 'drop' of a Pruning must be at least 0 and below 1. Got {self.drop!r}."
+            )
+        if self.row_norm is not None and not all(norm > 0 for norm in _each(self.row_norm)):
+            raise ValueError(f"The 'row_norm' of a Pruning must be above 0. Got {self.row_norm!r}.")
+
     def norm_of(self, member: int) -> float | None:
         """Return the norm for the rows of a member."""
         return None if self.row_norm is None else _of_member(self.row_norm, member)
@@ -85,8 +100,20 @@ class Pruning:
         return max(self.begins_at(total), total - self.settle - 1)
 
 
+def check_count(owner: str, name: str, value: float) -> None:
+    """Refuse what is not a number of steps or rows."""
+    if not isinstance(value, Integral) or value < 1:
+        raise ValueError(
+            f"The {name!r} of a {owner} must be a whole number of at least 1. Got {value!r}."
+        )
+
+
+def _each(value: float | tuple[float, ...]) -> tuple[float, ...]:
+    return value if isinstance(value, tuple) else (value,)
+
+
 def _of_member(value: float | tuple[float, ...], member: int) -> float:
-    return value[member % len(value)] if isinstance(value, tuple) else value
+    return _each(value)[member % len(_each(value))]
 
 
 @torch.no_grad()

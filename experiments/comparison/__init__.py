@@ -1,0 +1,1 @@
+"""Our estimators beside other libraries: losses, costs, learning curves, certificates."""

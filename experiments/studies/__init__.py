@@ -1,0 +1,1 @@
+"""How the defaults of the estimators were found."""

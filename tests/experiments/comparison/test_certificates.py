@@ -1,0 +1,42 @@
+"""Certificates on a small scale: what is proved lies between what is found and the bound."""
+
+from functools import partial
+
+import pytest
+import torch
+
+from experiments.comparison import certificates
+from experiments.data import load_table, make_parts
+from experiments.frames import fit_ours
+from psilonnet.training import Plan
+
+SMALL = Plan(steps=6, evaluate_every=2, batch_size=100, progress=False)
+
+
+@pytest.mark.parametrize("name", ["compas_two_years", "cpu_act"])
+def test_certificates_lie_between_attack_and_bound(name, data_dir):
+    table = load_table(name, data_dir)
+    parts = make_parts(table, seed=0)
+    torch.set_num_threads(1)
+    net, strength = certificates.train("P-Net", table, parts, SMALL)
+    assert strength in certificates.MODELS["P-Net"]
+    check_certificates(certificates.measure(net, table.task, parts.test))
+
+
+@pytest.mark.parametrize("name", ["compas_two_years", "bike_sharing_demand"])
+def test_certificates_of_our_estimators_are_about_their_average(name, data_dir, monkeypatch):
+    quick = {"max_steps": 300, "width": 16, "knots": 4, "reg_strength": (1e-3, 1e-2)}
+    monkeypatch.setattr(certificates, "ROWS", 100)
+    monkeypatch.setattr(certificates, "fit_ours", partial(fit_ours, **quick))
+    cell = certificates.compute({"dataset": name, "model": "psilonnet"}, data=data_dir)
+    check_certificates(cell)
+    assert cell["right"] > 0.55
+
+
+def check_certificates(cell):
+    assert cell["merged"] <= cell["improved"] * (1 + 1e-9) <= cell["path_norm"] * (1 + 1e-6)
+    assert cell["path_norm"] <= cell["product"] * (1 + 1e-6)
+    for size in certificates.SIZES:
+        assert cell[f"found_{size}"] <= cell[f"local_{size}"] <= cell["merged"] * (1 + 1e-9)
+        assert cell[f"certified_global_{size}"] <= cell[f"certified_{size}"]
+        assert cell[f"certified_{size}"] <= cell[f"attacked_{size}"] <= cell["right"]
