@@ -31,9 +31,9 @@ def ratios(classes: int, rounds: int, local_rows: int) -> dict[str, float]:
     times = interleaved(
         {
             "predict": lambda: model.predict(x),
-            "global": lambda: model.certify(x),
+            "global": lambda: model.certified_radius(x),
             "predict_near": lambda: model.predict(near),
-            "local": lambda: model.certify(near, method="local"),
+            "local": lambda: model.certified_radius(near, method="local"),
         },
         rounds=rounds,
         warmup=1,

@@ -41,5 +41,5 @@ CertifiedRadiusDisplay.from_estimator(
 # %%
 # For each patient, in the units of the table: the radius may be off by 0.5, the texture by 1.
 
-stays = careful.certify(X_test, delta={"mean radius": 0.5, "mean texture": 1.0}, method="local")
+stays = careful.is_robust(X_test, {"mean radius": 0.5, "mean texture": 1.0}, method="local")
 print(f"{stays.sum()} of {len(stays)} decisions cannot be flipped by such an error")

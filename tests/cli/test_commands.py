@@ -88,7 +88,7 @@ def test_several_targets_have_a_column_each(folder):
 
 def test_certificates_are_written(folder):
     done = run("certify", folder / "class.psilon", folder / "data.csv", "--method", "local")
-    assert done.splitlines()[0] == "prediction,radius"
+    assert done.splitlines()[0] == "prediction,certified_radius"
     stays = run("certify", folder / "class.psilon", folder / "data.csv", "--delta", "city=any")
     assert {line.split(",")[1] for line in stays.splitlines()[1:]} <= {"true", "false"}
     out = folder / "range.csv"

@@ -52,9 +52,14 @@ def assert_same_outputs(model, x, predictor):
     np.testing.assert_allclose(theirs, ours, rtol=1e-9, atol=1e-12)
     if hasattr(model, "predict_proba"):
         assert (predictor.predict(x) == model.predict(x)).all()
-        np.testing.assert_allclose(predictor.certify(x), model.certify(x), rtol=1e-6, atol=1e-12)
+        radius = model.certified_radius(x)
+        np.testing.assert_allclose(predictor.certified_radius(x), radius, rtol=1e-6, atol=1e-12)
+        for delta in (0.02, 0.3):
+            stays = model.is_robust(x, delta)
+            close = np.abs(radius - delta) < 1e-6 * delta
+            assert (predictor.is_robust(x, delta) == stays)[~close].all()
     else:
-        for a, b in zip(predictor.interval(x, 0.1), model.interval(x, 0.1), strict=True):
+        for a, b in zip(predictor.output_range(x, 0.1), model.output_range(x, 0.1), strict=True):
             np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-12)
 
 
@@ -137,7 +142,7 @@ def test_interval_in_own_units(tmp_path):
     model = PSiLONRegressor(**QUICK).fit(X, y)
     predictor = exported(model, tmp_path)
     delta = {"size": 2.0, "when": datetime.timedelta(days=3)}
-    for a, b in zip(predictor.interval(X, delta), model.interval(X, delta), strict=True):
+    for a, b in zip(predictor.output_range(X, delta), model.output_range(X, delta), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-9)
 
 
@@ -218,7 +223,7 @@ def test_far_rows_are_named_as_the_model_names_them(scaling, tmp_path):
     near = X.assign(size=[size.max() + 0.99 * width, size.min() - 0.99 * width, *size[2:]])
     predictor.predict(near)  # silent, as the model is
     model.predict(near)
-    predictor.certify(far)
+    predictor.certified_radius(far)
 
 
 def test_far_rows_of_a_long_array_are_counted_together(tmp_path):
@@ -236,17 +241,17 @@ def test_wrong_questions_and_formats_are_refused(tmp_path):
     predictor = exported(PSiLONRegressor(**QUICK).fit(X, y), tmp_path)
     with pytest.raises(ValueError, match="regressor"):
         predictor.predict_proba(X)
-    with pytest.raises(ValueError, match="interval"):
-        predictor.certify(X)
+    with pytest.raises(ValueError, match="output_range"):
+        predictor.certified_radius(X)
     with pytest.raises(ValueError, match="'delta'"):
-        predictor.interval(X, {"town": 1.0})
+        predictor.output_range(X, {"town": 1.0})
     for wrong in (-1.0, True, datetime.timedelta(days=1), "any", [1.0] * 7):
         with pytest.raises(ValueError, match="at least 0"):
-            predictor.interval(X, wrong)
+            predictor.output_range(X, wrong)
     for name, wrong in (("size", datetime.timedelta(days=1)), ("size", "any"), ("when", -1)):
         with pytest.raises(ValueError, match=f"of column '{name}' must be .* at least 0"):
-            predictor.interval(X, {name: wrong})
-    low, high = predictor.interval(X, {"size": 1e308})
+            predictor.output_range(X, {name: wrong})
+    low, high = predictor.output_range(X, {"size": 1e308})
     assert (low < high).all()
     manifest = tmp_path / "manifest.json"
     manifest.write_text(json.dumps({"format": 99}))
@@ -413,7 +418,7 @@ def test_export_needs_numpy_only(tmp_path):
         "    row['when'] = datetime.datetime.fromisoformat(row['when'][:10])\n"
         "model = Predictor(sys.argv[1] + '/model')\n"
         "print(json.dumps([model.predict_proba(rows)[:, 1].tolist(),"
-        " model.certify(rows).tolist()]))\n"
+        " model.certified_radius(rows).tolist()]))\n"
     )
     done = subprocess.run(
         [environment_with_numpy(tmp_path), "-I", str(script), str(tmp_path)],
@@ -421,7 +426,7 @@ def test_export_needs_numpy_only(tmp_path):
     )  # fmt: skip
     shares, radii = json.loads(done.stdout)
     np.testing.assert_allclose(shares, model.predict_proba(X)[:, 1], rtol=1e-9)
-    np.testing.assert_allclose(radii, model.certify(X), rtol=1e-6, atol=1e-12)
+    np.testing.assert_allclose(radii, model.certified_radius(X), rtol=1e-6, atol=1e-12)
 
 
 def test_export_reads_decimals_and_columns_that_are_not_used(tmp_path):
@@ -437,4 +442,6 @@ def test_export_reads_decimals_and_columns_that_are_not_used(tmp_path):
 def test_where_nothing_moves_the_radius_is_that_of_the_model(tmp_path):
     words = np.random.default_rng(0).choice(["x", "y", "z"], (60, 2)).astype(object)
     model = PSiLONClassifier(**QUICK).fit(words, words[:, 0] == "x")
-    np.testing.assert_array_equal(exported(model, tmp_path).certify(words), model.certify(words))
+    np.testing.assert_array_equal(
+        exported(model, tmp_path).certified_radius(words), model.certified_radius(words)
+    )

@@ -10,13 +10,19 @@ import torch
 import psilonnet
 from experiments.attack import attack, averaged
 from psilonnet import PSiLONClassifier, PSiLONRegressor
+from psilonnet.certify import Perturbation, class_margins
 from psilonnet.deploy.predictor import Predictor
-from psilonnet.estimators.certificates import class_margins
+from psilonnet.tables import read_columns
 
 
 def exported(model, folder):
     model.export_numpy(folder)
     return Predictor(folder)
+
+
+def proofs_of(model, rows, delta, method):
+    """Return the proofs about the parts of a table."""
+    return list(model._certifier._parts(read_columns(rows), delta, method))
 
 
 SMALL = {"width": 16, "depth": 2, "max_steps": 80, "learning_rate": 1e-2, "random_state": 0}
@@ -77,7 +83,7 @@ def test_class_never_changes_within_the_radius(name, method):
     frame, y = table()
     model = PSiLONClassifier(**{**QUICK, **MODELS[name]}).fit(frame, np.digitize(y, [-0.5, 0.7]))
     rows, _ = table(40, seed=1)
-    radius = model.certify(rows, method=method)
+    radius = model.certified_radius(rows, method=method)
     assert radius.shape == (40,)
     assert (radius >= 0).all()
     assert (radius > 0).mean() > 0.9
@@ -90,18 +96,18 @@ def test_class_never_changes_within_the_radius(name, method):
 @pytest.mark.filterwarnings("ignore::psilonnet.tables.OutOfRangeWarning")
 @pytest.mark.parametrize("method", ["global", "local"])
 @pytest.mark.parametrize("name", MODELS)
-def test_interval_is_never_left(name, method):
+def test_output_range_is_never_left(name, method):
     frame, y = table()
     model = PSiLONRegressor(**{**QUICK, **MODELS[name]}).fit(frame, 1000 + 50 * y)
     rows, _ = table(40, seed=1)
-    low, high = model.interval(rows, 0.5, method=method)
+    low, high = model.output_range(rows, 0.5, method=method)
     before = model.predict(rows)
     assert ((low < before) & (before < high)).all()
     rng = np.random.default_rng(0)
     for _ in range(30):
         after = model.predict(moved_rows(rows, scales_of(model), rng, 0.5))
         assert ((low <= after) & (after <= high)).all()
-    narrow = model.interval(rows, 0.0)
+    narrow = model.output_range(rows, 0.0)
     np.testing.assert_allclose(narrow[1] - narrow[0], 0, atol=1e-8)
 
 
@@ -109,13 +115,15 @@ def test_local_certificates_are_never_worse_and_often_better():
     frame, y = table()
     bent = np.abs(y - np.median(y))
     classifier = PSiLONClassifier(**QUICK).fit(frame, bent > np.median(bent))
-    far, near = (classifier.certify(frame, method=method) for method in ("global", "local"))
+    far, near = (
+        classifier.certified_radius(frame, method=method) for method in ("global", "local")
+    )
     assert (near >= far).all()
     assert near.sum() > far.sum()
     regressor = PSiLONRegressor(**QUICK).fit(frame, bent)
     widths = {}
     for method in ("local", "global"):
-        low, high = regressor.interval(frame, 0.02, method=method)
+        low, high = regressor.output_range(frame, 0.02, method=method)
         widths[method] = high - low
     assert (widths["local"] <= widths["global"]).all()
     assert widths["local"].sum() < 0.9 * widths["global"].sum()
@@ -125,7 +133,7 @@ def test_deltas_in_own_units_move_only_their_columns():
     frame, y = table()
     model = PSiLONRegressor(**QUICK).fit(frame, y)
     rng = np.random.default_rng(0)
-    low, high = model.interval(frame, {"a": 5.0, "day": dt.timedelta(days=30)})
+    low, high = model.output_range(frame, {"a": 5.0, "day": dt.timedelta(days=30)})
     for _ in range(20):
         moved = frame.assign(
             a=frame.a + rng.uniform(-5, 5, len(frame)),
@@ -133,13 +141,13 @@ def test_deltas_in_own_units_move_only_their_columns():
         )
         after = model.predict(moved)
         assert ((low <= after) & (after <= high)).all()
-    days = model.interval(frame, {"a": 5.0, "day": 30})
+    days = model.output_range(frame, {"a": 5.0, "day": 30})
     np.testing.assert_allclose(days[0], low)
-    wide = model.interval(frame, [5.0, 0.0, 0, 0, 30])
+    wide = model.output_range(frame, [5.0, 0.0, 0, 0, 30])
     np.testing.assert_allclose(wide[0], low)
     # A missing cell stays missing: moving b moves nothing there.
     holes = frame.b.isna().to_numpy()
-    alone = model.interval(frame, {"b": 1.0})
+    alone = model.output_range(frame, {"b": 1.0})
     assert (alone[1] - alone[0])[holes].max() < 1e-8
     assert (alone[1] - alone[0])[~holes].min() > 1e-4
 
@@ -149,13 +157,13 @@ def test_deltas_in_own_units_move_only_their_columns():
 def test_categories_may_take_any_level(method, knots):
     frame, y = table()
     model = PSiLONRegressor(**{**QUICK, "knots": knots}).fit(frame, y)
-    low, high = model.interval(frame, {"city": "any", "flag": "any"}, method=method)
+    low, high = model.output_range(frame, {"city": "any", "flag": "any"}, method=method)
     for city in ("x", "y", "z", "never seen"):
         for flag in (True, False):
             after = model.predict(frame.assign(city=city, flag=flag))
             assert ((low <= after) & (after <= high)).all()
     classifier = PSiLONClassifier(**{**QUICK, "knots": knots}).fit(frame, y > 0)
-    stays = classifier.certify(frame, delta={"city": "any"}, method=method)
+    stays = classifier.is_robust(frame, {"city": "any"}, method=method)
     assert stays.dtype == bool
     before = classifier.predict(frame)
     for city in ("x", "y", "z"):
@@ -165,9 +173,9 @@ def test_categories_may_take_any_level(method, knots):
 def test_delta_agrees_with_the_radius():
     frame, y = table()
     model = PSiLONClassifier(**QUICK).fit(frame, y > 0)
-    radius = model.certify(frame)
+    radius = model.certified_radius(frame)
     middle = float(np.median(radius))
-    stays = model.certify(frame, delta=middle)
+    stays = model.is_robust(frame, middle)
     assert (stays == (radius > middle)).mean() > 0.98
 
 
@@ -176,7 +184,7 @@ def test_loaded_model_certifies_the_same(tmp_path):
     model = PSiLONClassifier(**QUICK).fit(frame, y > 0)
     model.save(tmp_path / "m")
     np.testing.assert_array_equal(
-        psilonnet.load(tmp_path / "m").certify(frame), model.certify(frame)
+        psilonnet.load(tmp_path / "m").certified_radius(frame), model.certified_radius(frame)
     )
 
 
@@ -199,9 +207,9 @@ def test_wrong_deltas_are_refused(delta, words):
     frame, y = table()
     model = PSiLONRegressor(**{**QUICK, "max_steps": 2}).fit(frame, y)
     with pytest.raises(ValueError, match=f"(?s){words}"):
-        model.interval(frame, delta)
+        model.output_range(frame, delta)
     with pytest.raises(ValueError, match="'method' must be one of"):
-        model.interval(frame, 0.1, method="exact")
+        model.output_range(frame, 0.1, method="exact")
 
 
 def test_a_series_of_amounts_is_read_by_name():
@@ -209,7 +217,9 @@ def test_a_series_of_amounts_is_read_by_name():
     model = PSiLONRegressor(**{**QUICK, "max_steps": 2}).fit(frame, y)
     amounts = {"b": 0.5, "a": 3.0}
     for low, expected in zip(
-        model.interval(frame, pd.Series(amounts)), model.interval(frame, amounts), strict=True
+        model.output_range(frame, pd.Series(amounts)),
+        model.output_range(frame, amounts),
+        strict=True,
     ):
         np.testing.assert_array_equal(low, expected)
 
@@ -224,7 +234,7 @@ def test_times_may_move_by_less_than_they_are_cut_to():
     model = PSiLONRegressor(**{**QUICK, "scaling": "standard"}).fit(frame, y)
     assert model.encoder_.kinds == ("time", "duration")
     step = np.timedelta64(50, "us")
-    low, high = model.interval(frame, {"when": step, "wait": step})
+    low, high = model.output_range(frame, {"when": step, "wait": step})
     moved = model.predict(frame + step)
     assert (model.predict(frame) != moved).any()
     assert (low <= moved).all()
@@ -243,17 +253,18 @@ def test_no_gradient_leaves_what_is_proven(name, tmp_path):
     rows = frame[:40]
 
     for method in ("global", "local"):
-        (proofs,) = classifier._certifiers(rows, method)
-        radius = proofs.unit_box() * torch.tensor(classifier.certify(rows, method=method))[:, None]
+        (proofs,) = proofs_of(classifier, rows, None, method)
+        radii = torch.tensor(classifier.certified_radius(rows, method=method))
+        radius = proofs.unit * radii[:, None]
         margins, asked = class_margins(proofs.outputs)
         found = attack(averaged(proofs.net), proofs.x, radius, -asked.expanded, signs=(1.0,))
         assert (found < margins).all()
 
-        (proofs,) = regressor._certifiers(rows, method)
-        radius = torch.as_tensor(proofs.moves(0.2).radius)
+        (proofs,) = proofs_of(regressor, rows, 0.2, method)
+        radius = proofs.box.radius
         up = torch.ones(len(rows), 1, 1, dtype=torch.float64)
         found = attack(averaged(proofs.net), proofs.x, radius, up, signs=(1.0,))
-        _, high = regressor.interval(rows, 0.2, method=method)
+        _, high = regressor.output_range(rows, 0.2, method=method)
         reached = regressor.target_.decode((proofs.outputs + found).numpy())[:, 0]
         assert (reached <= high + 1e-12).all()
 
@@ -266,13 +277,13 @@ def test_many_rows_are_proven_in_parts(monkeypatch):
 
     def proofs():
         for method in ("global", "local"):
-            yield classifier.certify(frame, method=method)
-            yield from regressor.interval(frame, 0.1, method=method)
+            yield classifier.certified_radius(frame, method=method)
+            yield from regressor.output_range(frame, 0.1, method=method)
 
     whole = list(proofs())
-    monkeypatch.setattr("psilonnet.estimators.base.PART", 3000)
+    monkeypatch.setattr("psilonnet.certify.certifier.PART", 3000)
     parts = list(proofs())
-    assert len(list(classifier._certifiers(frame, "local"))) > 10
+    assert len(proofs_of(classifier, frame, None, "local")) > 10
     for one, other in zip(whole, parts, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-12)
 
@@ -283,7 +294,7 @@ def test_margin_of_zero_has_radius_zero():
     for parameter in model.net_.parameters():
         parameter.data.zero_()
     for method in ("global", "local"):
-        assert (model.certify(x, method=method) == 0).all()
+        assert (model.certified_radius(x, method=method) == 0).all()
 
 
 @pytest.mark.parametrize("delta", [-1, float("nan"), dt.timedelta(days=1), [[0.1]], True])
@@ -291,14 +302,16 @@ def test_delta_for_all_columns_is_a_number_of_deviations(delta):
     frame, y = table()
     model = PSiLONRegressor(**QUICK).fit(frame, y)
     with pytest.raises(ValueError, match=r"number of standard deviations|one amount for each"):
-        model.interval(frame, delta)
-    np.testing.assert_array_equal(model.interval(frame, np.array(0.1)), model.interval(frame, 0.1))
+        model.output_range(frame, delta)
+    np.testing.assert_array_equal(
+        model.output_range(frame, np.array(0.1)), model.output_range(frame, 0.1)
+    )
 
 
 @pytest.mark.parametrize("method", ["global", "local"])
 def test_huge_delta_is_bounded_by_what_is_encoded(method):
     frame, y = table()
-    low, high = PSiLONRegressor(**QUICK).fit(frame, y).interval(frame, 1e308, method=method)
+    low, high = PSiLONRegressor(**QUICK).fit(frame, y).output_range(frame, 1e308, method=method)
     assert np.isfinite([low, high]).all()
     assert (low < high).all()
 
@@ -313,6 +326,53 @@ def test_nanoseconds_of_a_timedelta_count(tmp_path):
     delta = pd.Timedelta("500ns")
     after = model.predict(row.assign(t=row.t + delta))
     for proof in (model, exported(model, tmp_path)):
-        low, high = proof.interval(row, {"t": delta})
+        low, high = proof.output_range(row, {"t": delta})
         assert low < high
         assert low <= after <= high
+
+
+@pytest.mark.filterwarnings("ignore::psilonnet.tables.OutOfRangeWarning")
+@pytest.mark.parametrize("method", ["global", "local"])
+def test_shares_of_the_cell_and_amounts_of_each_row_are_kept(method):
+    frame, y = table()
+    model = PSiLONRegressor(**QUICK).fit(frame, y)
+    own = np.random.default_rng(1).uniform(0, 5, len(frame))
+    moves = Perturbation(relative={"a": 0.02}, amounts={"b": own}, levels=["city"])
+    low, high = model.output_range(frame, moves, method=method)
+    rng = np.random.default_rng(0)
+    for city in ("x", "y", "z"):
+        for _ in range(10):
+            a, b = rng.choice([-1, 1], size=(2, len(frame))) * rng.uniform(0.9, 1, len(frame))
+            moved = frame.assign(a=frame.a * (1 + 0.02 * a), b=frame.b + own * b, city=city)
+            after = model.predict(moved)
+            assert ((low <= after) & (after <= high)).all()
+    share = model.output_range(frame, Perturbation(relative=0.02), method=method)
+    named = Perturbation(relative={"a": 0.02, "b": 0.02})
+    for one, other in zip(share, model.output_range(frame, named, method=method), strict=True):
+        np.testing.assert_array_equal(one, other)
+    everywhere = np.zeros((len(frame), 5))
+    everywhere[:, 1] = own
+    per_row = model.output_range(frame, everywhere)
+    by_name = model.output_range(frame, Perturbation(amounts={"b": own}))
+    np.testing.assert_array_equal(per_row[0], by_name[0])
+    none = model.output_range(frame, Perturbation())
+    np.testing.assert_allclose(none[0], none[1], atol=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("moves", "words"),
+    [
+        (Perturbation(relative={"day": 0.02}), "numbers and durations.*'day' is of kind 'time'"),
+        (Perturbation(relative={"city": 0.02}), "'city' is of kind 'category'"),
+        (Perturbation(relative=-0.1), "at least 0: 0.02 for 2 %. Got -0.1"),
+        (Perturbation(relative={"z": 0.1}), r"must be columns.*\['z'\]"),
+        (Perturbation(levels=["a"]), "Only a category can move in any way. Column 'a'"),
+        (Perturbation(levels=["z"]), r"must be columns.*\['z'\]"),
+        (Perturbation(amounts=np.ones((3, 5))), r"each of the 150 rows. Got \(3, 5\)"),
+    ],
+)
+def test_wrong_perturbations_are_refused(moves, words):
+    frame, y = table()
+    model = PSiLONRegressor(**{**QUICK, "max_steps": 2}).fit(frame, y)
+    with pytest.raises(ValueError, match=f"(?s){words}"):
+        model.output_range(frame, moves)

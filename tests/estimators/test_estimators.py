@@ -554,7 +554,7 @@ def test_many_columns_take_time_in_proportion():
         frame = pd.DataFrame(rng.normal(size=(30, columns))).add_prefix("c")
         model = PSiLONRegressor(**{**QUICK, "width": 4, "max_steps": 1}).fit(frame, frame.c0)
         begin = time.process_time()
-        model.interval(frame[:1], 0.1)
+        model.output_range(frame[:1], 0.1)
         model.summary()
         return time.process_time() - begin
 

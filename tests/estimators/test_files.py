@@ -133,10 +133,10 @@ def promises(model, frame):
     if isinstance(model, PSiLONClassifier):
         return [
             model.predict_proba(frame),
-            model.certify(frame),
-            model.certify(frame, method="local"),
+            model.certified_radius(frame),
+            model.certified_radius(frame, method="local"),
         ]
-    return [model.predict(frame), *model.interval(frame, 0.1)]
+    return [model.predict(frame), *model.output_range(frame, 0.1)]
 
 
 @pytest.mark.parametrize("name", MODELS)

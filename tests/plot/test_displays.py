@@ -120,7 +120,7 @@ def test_radius_curve_is_the_share_of_certified_rows():
     moves, shares = display.axes_.lines[0].get_data()
     right = classifier.predict(x) == y
     assert shares[0] == pytest.approx(right.mean())
-    radius = classifier.certify(x)
+    radius = classifier.certified_radius(x)
     middle = np.median(radius)
     expected = (right & (radius >= middle)).mean()
     assert shares[np.searchsorted(moves, middle)] == pytest.approx(expected, abs=0.02)
@@ -130,5 +130,5 @@ def test_radius_curve_is_the_share_of_certified_rows():
 
 
 def test_radius_needs_a_classifier(model):
-    with pytest.raises(ValueError, match=r"need a classifier.*interval"):
+    with pytest.raises(ValueError, match=r"need a classifier.*output_range"):
         CertifiedRadiusDisplay.from_estimator(model, None)

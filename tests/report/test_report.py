@@ -115,7 +115,7 @@ def test_page_tells_everything_about_a_classifier(classifier, tmp_path):
         "the log-odds of 'yes' move by at most",
         "Which rows could flip?",
         "method local",
-        f"{np.mean(classifier.certify(frame, method='local') >= 0.25):.1%}",
+        f"{np.mean(classifier.certified_radius(frame, method='local') >= 0.25):.1%}",
         "chosen: ",
         "Hidden layer 2",
         "max_steps 30 'auto'",

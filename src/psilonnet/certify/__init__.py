@@ -1,7 +1,21 @@
-"""Proofs about a trained network."""
+"""Proofs about a trained network, and about the table in front of it."""
 
+from psilonnet.certify.certifier import Certifier
+from psilonnet.certify.column_bounds import ColumnBounds, column_bounds
+from psilonnet.certify.combinations import class_margins
 from psilonnet.certify.global_bound import first_masses, input_moves
 from psilonnet.certify.local_bound import local_moves
+from psilonnet.certify.perturbation import Perturbation
 from psilonnet.certify.rounding import forward_error
 
-__all__ = ["first_masses", "forward_error", "input_moves", "local_moves"]
+__all__ = [
+    "Certifier",
+    "ColumnBounds",
+    "Perturbation",
+    "class_margins",
+    "column_bounds",
+    "first_masses",
+    "forward_error",
+    "input_moves",
+    "local_moves",
+]

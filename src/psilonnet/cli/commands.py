@@ -153,8 +153,9 @@ def certify(
 ) -> None:
     """Prove for each row how far columns can move.
 
-    A classifier tells the radius, in deviations of the columns, within which the class stays; with
-    --delta, whether it stays. A regressor needs --delta and tells the range of its prediction.
+    A classifier tells the radius, in standard deviations of the columns, within which the class
+    stays (certified_radius); with --delta, whether it stays (is_robust). A regressor needs --delta
+    and tells the range of its prediction (low, high).
 
     Example: psilonnet certify loans.psilon new.csv --delta income=500 --delta city=any
     """
@@ -163,12 +164,14 @@ def certify(
     moves = parse_deltas(delta or [])
     columns = columns_of("prediction", estimator.predict(table))
     if isinstance(estimator, psilonnet.PSiLONClassifier):
-        name = "stays" if moves else "radius"
-        columns[name] = estimator.certify(table, delta=moves or None, method=method.value)
+        if moves:
+            columns["is_robust"] = estimator.is_robust(table, moves, method=method.value)
+        else:
+            columns["certified_radius"] = estimator.certified_radius(table, method=method.value)
     elif isinstance(estimator, psilonnet.PSiLONRegressor):
         if not moves:
             raise ValueError("A regressor needs at least one --delta column=amount.")
-        low, high = estimator.interval(table, moves, method=method.value)
+        low, high = estimator.output_range(table, moves, method=method.value)
         columns |= columns_of("low", low) | columns_of("high", high)
     write_table(pl.DataFrame(columns), out)
 

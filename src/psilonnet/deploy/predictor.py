@@ -112,10 +112,15 @@ class Predictor:
             raise ValueError("Only a classifier has probabilities. This model is a regressor.")
         return probabilities(self.decision_function(table))
 
-    def certify(self, table: Any) -> Array:
-        """Return how many scales all numbers of a row can move and the class provably stays."""
+    def certified_radius(self, table: Any) -> Array:
+        """Return how many standard deviations all numbers of a row can move while its class stays.
+
+        They are those of the columns as the model scales them.
+        """
         if self.classes is None:
-            raise ValueError("Only a classifier has a radius. Use interval() of this regressor.")
+            raise ValueError(
+                "Only a classifier has a radius. Use output_range() of this regressor."
+            )
         x = self.encode(table)
         outputs = self.raw(x)
         unit = self._encoder.movable(x)
@@ -131,17 +136,36 @@ class Predictor:
         size = np.abs(x).max(axis=1) + 1
         return np.asarray(np.maximum(radius - 16 * UNIT * (size + radius) - blur, 0.0))
 
-    def interval(self, table: Any, delta: Any) -> tuple[Array, Array]:
-        """Return a range that contains every prediction when numbers move by at most delta.
+    def is_robust(self, table: Any, delta: Any) -> Array:
+        """Return True for rows whose class provably stays when numbers move by at most delta.
 
         Parameters
         ----------
         table : table
         delta : float, or dict from column name to amount
-            Scales of every column, or amounts in the columns' own units (days for times).
+            Standard deviations of every column, or amounts in the columns' own units (days for
+            times).
+        """
+        if self.classes is None:
+            raise ValueError("Only a classifier has classes. Use output_range() of this regressor.")
+        x = self.encode(table)
+        radius = self._encoder.radius(x, delta)
+        moved = _inflated(radius @ self._moves.T, x.shape[1])
+        margins, moved, size = _margins(self.raw(x), moved)
+        slack = 2 * size * self._rounding(x, radius.max(axis=1))[:, None]
+        return np.asarray((moved + slack < margins).all(axis=1))
+
+    def output_range(self, table: Any, delta: Any) -> tuple[Array, Array]:
+        """Return a range that holds every prediction when numbers move by at most delta.
+
+        Parameters
+        ----------
+        table : table
+        delta : float, or dict from column name to amount
+            As in ``is_robust``.
         """
         if self.classes is not None:
-            raise ValueError("Only a regressor has intervals. Use certify() of this classifier.")
+            raise ValueError("Only a regressor has ranges. Use is_robust() of this classifier.")
         x = self.encode(table)
         radius = self._encoder.radius(x, delta)
         moved = _inflated(radius @ self._moves.T, x.shape[1])

@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_consistent_length, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from psilonnet.estimators.certificates import Certifier
+from psilonnet.certify import Certifier
 from psilonnet.estimators.choosing import choose
 from psilonnet.estimators.fitting import Design, Pick, Problem, forward, train_on_all
 from psilonnet.estimators.jobs import finish
@@ -36,7 +36,7 @@ from psilonnet.tables import canonical_rows, fit_encoder, read_columns
 from psilonnet.training import STRENGTHS, Plan
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from psilonnet.estimators.choosing import Choice
     from psilonnet.estimators.jobs import Fitting
@@ -46,7 +46,6 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, Any]
 FALLBACK_STRENGTH = 5e-3  # for tables too small to choose on
-PART = 2**24  # numbers that are in memory for the rows certified at a time
 
 
 class BasePSiLON(Promises, Shipping, BaseEstimator):  # type: ignore[misc]
@@ -306,13 +305,11 @@ class BasePSiLON(Promises, Shipping, BaseEstimator):  # type: ignore[misc]
         self.encoder_.warn_far_outside(columns)
         return np.asarray(self.target_.decode(forward(self.net_, x)))
 
-    def _certifiers(self, X: Any, method: str) -> Iterator[Certifier]:
-        """Yield the proofs about parts of a table that fit into memory."""
+    @property
+    def _certifier(self) -> Certifier:
+        """Proofs about the fitted network, in the units of the table."""
         check_is_fitted(self)
-        encoded = self.encoder_.encode(self._read(X, reset=False))
-        rows = max(1, PART // Certifier.numbers_per_row(self, method))
-        for first in range(0, len(encoded), rows):
-            yield Certifier(self, encoded[first : first + rows], method)
+        return Certifier(self.net_, self.encoder_)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "net_")

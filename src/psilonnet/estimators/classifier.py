@@ -8,15 +8,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.base import ClassifierMixin
 
+from psilonnet._numbers import is_real
 from psilonnet.estimators.base import BasePSiLON
-from psilonnet.estimators.certificates import certified_radius, class_margins
 from psilonnet.estimators.labels import check_labels, warn_of_many_classes
 from psilonnet.estimators.measures import class_measures, some_of
-from psilonnet.estimators.parameters import is_real
 from psilonnet.estimators.targets import ClassTarget, fit_temperature
 
 if TYPE_CHECKING:
-    from psilonnet.estimators.certificates import Certifier
     from psilonnet.estimators.choosing import Choice
     from psilonnet.estimators.fitting import Problem
     from psilonnet.estimators.measures import ClassMeasures
@@ -241,35 +239,42 @@ class PSiLONClassifier(ClassifierMixin, BasePSiLON):  # type: ignore[misc]
         logits = self._outputs(X)
         return np.asarray(self.classes_[self.target_.numbers(logits)])
 
-    def certify(self, X: Any, *, delta: Any = None, method: str = "global") -> Array:
-        """Prove that the predicted class of a row cannot change when its columns move a little.
+    def certified_radius(self, X: Any, *, method: str = "global") -> Array:
+        """Return how far all numbers of a row may move together while its predicted class stays.
 
         Parameters
         ----------
         X : table
-        delta : float, array-like, or dict from column name to amount, optional
-            By how much columns may move: a number in deviations of every column of numbers
-            (quartile ranges over 1.349 if scaling="robust"); an array, dict or Series in the
-            columns' own units (days or a timedelta for times). "any" lets a category take any
-            level. Columns left out stay as they are.
         method : {"global", "local"}
             "local" looks at the neighbourhood of each row: tighter, and slower.
 
         Returns
         -------
         ndarray of shape (rows,)
-            Without delta: the radius, in deviations of each column, within which all numbers
-            together may move and the class stays. With delta: True where the class provably stays.
+            In standard deviations of each column, as the encoder scales it.
         """
-        parts = [self._certify(part, delta) for part in self._certifiers(X, method)]
-        return np.concatenate(parts)
+        return self._certifier.certified_radius(self._read(X, reset=False), method=method)
 
-    def _certify(self, certifier: Certifier, delta: Any) -> Array:
-        margins, asked = class_margins(certifier.outputs)
-        if delta is None:
-            return certified_radius(certifier, margins, asked)
-        moved = certifier.largest_moves(certifier.moves(delta), asked)
-        return np.asarray((moved < margins).all(dim=-1))
+    def is_robust(self, X: Any, delta: Any, *, method: str = "global") -> Array:
+        """Return True for the rows whose predicted class provably stays when columns move.
+
+        Parameters
+        ----------
+        X : table
+        delta : float, array-like, dict from column name to amount, or Perturbation
+            What may move: a number in standard deviations of every column of numbers (as the
+            encoder scales them); an array, dict or Series in the columns' own units (days or a
+            timedelta for times). "any" lets a category take any level. Columns left out stay as
+            they are. A :class:`psilonnet.certify.Perturbation` can say more: shares of a cell,
+            other amounts for each row.
+        method : {"global", "local"}
+            "local" looks at the neighbourhood of each row: tighter, and slower.
+
+        Returns
+        -------
+        ndarray of bool of shape (rows,)
+        """
+        return self._certifier.is_robust(self._read(X, reset=False), delta, method=method)
 
     def _measure(self, outputs: Array, y: Array, weight: Array) -> ClassMeasures:
         return self._compare(self.target_.decode(outputs), y[:, 0].astype(int), weight)

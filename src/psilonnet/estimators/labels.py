@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 import numpy as np
 from sklearn.utils import column_or_1d
 
-from psilonnet.estimators.parameters import is_whole
+from psilonnet._numbers import is_whole
 from psilonnet.estimators.reading import unmasked
 from psilonnet.tables.columns import missing_cells
 

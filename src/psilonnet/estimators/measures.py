@@ -166,7 +166,7 @@ class NumberMeasures:
         return (
             f"All {count} get nearly the same prediction{which}: these deviate by "
             f"{self.predicted[k]:.2g}, the truth by {self.given[k]:.2g}. What hardly varies cannot "
-            "move, so no bound or interval speaks for this model. Remedy: a lower reg_strength, "
+            "move, so no bound or range speaks for this model. Remedy: a lower reg_strength, "
             "more steps, more rows or other columns."
         )
 

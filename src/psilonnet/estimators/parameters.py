@@ -6,11 +6,12 @@ import math
 import multiprocessing
 import sys
 from collections.abc import Callable, Mapping
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from psilonnet._numbers import is_real, is_whole
 from psilonnet.estimators.architectures import ARCHITECTURES
 from psilonnet.estimators.devices import is_device, why_no_device
 
@@ -32,20 +33,6 @@ def one_of(*choices: str) -> Rule:
 def whole(least: int) -> Rule:
     """Return the rule that a parameter is a whole number."""
     return Rule(lambda v: is_whole(v) and v >= least, f"a whole number of at least {least}")
-
-
-def is_whole(value: Any) -> bool:
-    """Whether a value is a whole number; booleans are not numbers."""
-    return isinstance(value, Integral) and not isinstance(value, (bool, np.bool_))
-
-
-def is_real(value: Any) -> bool:
-    """Whether a value is a finite number; booleans are not numbers."""
-    return (
-        isinstance(value, Real)
-        and not isinstance(value, (bool, np.bool_))
-        and math.isfinite(float(value))
-    )
 
 
 def _one_or_different(value: Any, holds: Callable[[Any], bool]) -> bool:

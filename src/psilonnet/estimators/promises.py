@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from psilonnet.estimators.bounds import column_bounds
+from psilonnet.certify import column_bounds
 from psilonnet.training import members_of
 
 Array = np.ndarray[Any, Any]

@@ -8,13 +8,11 @@ import numpy as np
 from sklearn.base import RegressorMixin
 
 from psilonnet.estimators.base import BasePSiLON
-from psilonnet.estimators.certificates import each_output
 from psilonnet.estimators.measures import number_measures
 from psilonnet.estimators.quantities import check_quantities
 from psilonnet.estimators.targets import NumberTarget
 
 if TYPE_CHECKING:
-    from psilonnet.estimators.certificates import Certifier
     from psilonnet.estimators.measures import NumberMeasures
 
 Array = np.ndarray[Any, Any]
@@ -175,17 +173,20 @@ class PSiLONRegressor(RegressorMixin, BasePSiLON):  # type: ignore[misc]
         predictions = self._outputs(X)
         return predictions[:, 0] if self._one_target else predictions
 
-    def interval(self, X: Any, delta: Any, *, method: str = "global") -> tuple[Array, Array]:
-        """Return a range that contains every prediction when the columns of a row move a little.
+    def output_range(self, X: Any, delta: Any, *, method: str = "global") -> tuple[Array, Array]:
+        """Return a range that holds every prediction when the columns of a row move a little.
+
+        It says where the prediction can go, not where the truth is.
 
         Parameters
         ----------
         X : table
-        delta : float, array-like, or dict from column name to amount
-            By how much columns may move: a number in deviations of every column of numbers
-            (quartile ranges over 1.349 if scaling="robust"); an array, dict or Series in the
-            columns' own units (days or a timedelta for times). "any" lets a category take any
-            level. Columns left out stay as they are.
+        delta : float, array-like, dict from column name to amount, or Perturbation
+            What may move: a number in standard deviations of every column of numbers (as the
+            encoder scales them); an array, dict or Series in the columns' own units (days or a
+            timedelta for times). "any" lets a category take any level. Columns left out stay as
+            they are. A :class:`psilonnet.certify.Perturbation` can say more: shares of a cell,
+            other amounts for each row.
         method : {"global", "local"}
             "local" looks at the neighbourhood of each row: tighter, and slower.
 
@@ -193,17 +194,13 @@ class PSiLONRegressor(RegressorMixin, BasePSiLON):  # type: ignore[misc]
         -------
         low, high : ndarray of the shape of the predictions
         """
-        parts = [self._interval(part, delta) for part in self._certifiers(X, method)]
-        low, high = (np.concatenate(ends) for ends in zip(*parts, strict=True))
-        return (low[:, 0], high[:, 0]) if self._one_target else (low, high)
-
-    def _interval(self, certifier: Certifier, delta: Any) -> tuple[Array, Array]:
-        asked = each_output(len(certifier.x), self.target_.outputs)
-        moved = certifier.largest_moves(certifier.moves(delta), asked).numpy()
-        middle = self.target_.decode(certifier.outputs.numpy())
+        rows = self._read(X, reset=False)
+        outputs, moved = self._certifier.largest_moves(rows, delta, method=method)
+        middle = self.target_.decode(outputs)
         # The last product and sum are rounded, too.
         half = self.target_.scale * moved * (1 + 1e-12) + 1e-15 * np.abs(middle)
-        return middle - half, middle + half
+        low, high = middle - half, middle + half
+        return (low[:, 0], high[:, 0]) if self._one_target else (low, high)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

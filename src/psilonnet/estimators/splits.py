@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from psilonnet._numbers import is_whole
 from psilonnet._warnings import warn_user
-from psilonnet.estimators.parameters import is_whole
 from psilonnet.estimators.reading import codes_of
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ class CertifiedRadiusDisplay:
     Parameters
     ----------
     radius : ndarray of shape (rows,)
-        As ``certify`` of a fitted classifier.
+        As ``certified_radius`` of a fitted classifier.
     counted : ndarray of bool of shape (rows,)
         Rows that count; where labels are known, those that are classified rightly.
     name : str
@@ -59,12 +59,12 @@ class CertifiedRadiusDisplay:
         name : str, optional
         axes : matplotlib axes, optional
         """
-        if not hasattr(estimator, "certify"):
+        if not hasattr(estimator, "certified_radius"):
             raise ValueError(
                 "Certified radii need a classifier. Got a "
-                f"{type(estimator).__name__}: use its interval() instead."
+                f"{type(estimator).__name__}: use its output_range() instead."
             )
-        radius = estimator.certify(X, method=method)
+        radius = estimator.certified_radius(X, method=method)
         right = estimator.predict(X) == np.asarray(y) if y is not None else radius >= 0
         display = cls(radius=radius, counted=right, name=name or f"proven, {method}")
         return display.plot(axes=axes)
@@ -79,7 +79,7 @@ class CertifiedRadiusDisplay:
             moves = np.concatenate([[0.0], largest[kept]])
             axis.step(moves, np.concatenate([shares[kept][:1], shares[kept]]), label=self.name)
         axis.set(
-            xlabel="move of every number, in deviations of its column",
+            xlabel="move of every number, in standard deviations of its column",
             ylabel="share of rows whose class stays",
             ylim=(0, 1),
             xlim=(0, None),

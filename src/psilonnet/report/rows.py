@@ -45,10 +45,12 @@ def prove_rows(model: Any, table: Any) -> RowProofs:
     if is_classifier(model):
         labels = np.unique(model.predict(table)).tolist()
         only = labels[0] if len(labels) == 1 < count else None
-        return RowProofs(count, method, np.asarray(model.certify(table, method=method)), [], only)
+        return RowProofs(
+            count, method, np.asarray(model.certified_radius(table, method=method)), [], only
+        )
     if model.target_.outputs > 1:
         return RowProofs(count, method, None, [])
-    moves = [_moves(*model.interval(table, amount, method=method)) for amount in AMOUNTS]
+    moves = [_moves(*model.output_range(table, amount, method=method)) for amount in AMOUNTS]
     return RowProofs(count, method, None, moves)
 
 

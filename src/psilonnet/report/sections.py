@@ -40,10 +40,10 @@ model = psilonnet.load("model.psilon")
 model.predict(table)
 
 """
-CERTIFY = """# How far the numbers of each row can move before it flips.
-model.certify(table)"""
-INTERVAL = """# How far predictions can go if numbers move by 0.05 deviations.
-model.interval(table, 0.05)"""
+RADIUS = """# How far the numbers of each row can move before it flips.
+model.certified_radius(table)"""
+RANGE = """# Where predictions can go if numbers move by 0.05 standard deviations.
+model.output_range(table, 0.05)"""
 LOG_ODDS = (
     "Log-odds are how a classifier counts: 0 is a probability of 50 %, 1 is 73 %, 2 is 88 %, and "
     "the class changes where they pass 0."
@@ -251,7 +251,7 @@ def code(text: str) -> Html:
 
 def use_section(model: Any) -> Html:
     """Tell how to load the model, and what wrote the page."""
-    proof = CERTIFY if is_classifier(model) else INTERVAL
+    proof = RADIUS if is_classifier(model) else RANGE
     names = ("psilonnet", "torch", "numpy", "scikit-learn")
     versions = [("Python", python_version()), *((n, version(n)) for n in names)]
     return section(

@@ -62,7 +62,7 @@ class TableEncoder:
 
     def encode(self, columns: Sequence[Column]) -> Floats:
         """Return the encoded table of shape (rows, width), in float64."""
-        pairs = zip(self.codes, self._matched(columns), strict=True)
+        pairs = zip(self.codes, self.matched(columns), strict=True)
         parts = [code.encode(column.values) for code, column in pairs]
         encoded: Floats = np.concatenate(parts, axis=1)
         return encoded
@@ -70,7 +70,7 @@ class TableEncoder:
     def warn_far_outside(self, columns: Sequence[Column]) -> None:
         """Warn once if rows lie far outside what was seen in training, and name the columns."""
         far, unknown = [], []
-        for name, code, column in zip(self.names, self.codes, self._matched(columns), strict=True):
+        for name, code, column in zip(self.names, self.codes, self.matched(columns), strict=True):
             if isinstance(code, CategoryCode):
                 count, example = code.unseen(column.values)
                 if 2 * count > sum(value is not None for value in column.values):
@@ -90,7 +90,7 @@ class TableEncoder:
                 LossWarning,
             )
 
-    def _matched(self, columns: Sequence[Column]) -> list[Column]:
+    def matched(self, columns: Sequence[Column]) -> list[Column]:
         """Return columns of the kinds of fit; one that is empty or not read can be of any kind."""
         matched = []
         for name, kind, code, column in zip(

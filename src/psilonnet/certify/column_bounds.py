@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from psilonnet.certify import input_moves
+from psilonnet.certify.global_bound import input_moves
 from psilonnet.certify.rounding import inflated
 from psilonnet.nn import made_once, plain_net
 from psilonnet.tables import CategoryCode

@@ -1,0 +1,66 @@
+"""The methods of proof, by name. Another one is a file of its own and a line here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from psilonnet.certify.global_bound import global_moves
+from psilonnet.certify.local_bound import local_moves
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from torch import Tensor
+
+    from psilonnet.certify.box import Box
+    from psilonnet.certify.combinations import Combinations
+    from psilonnet.nn import PlainNet
+
+
+@dataclass(frozen=True)
+class Method:
+    """A way to prove how far outputs can move.
+
+    Attributes
+    ----------
+    moves : callable
+        Maps a net, rows of shape (rows, in), a :class:`Box` around them and the
+        :class:`Combinations` asked about to bounds of shape (rows, count), in exact arithmetic.
+    memory : callable
+        Maps a net to about how many numbers are in memory for each row.
+    """
+
+    moves: Callable[[PlainNet, Tensor, Box, Combinations], Tensor]
+    memory: Callable[[PlainNet], int]
+
+
+def _local(net: PlainNet, x: Tensor, box: Box, asked: Combinations) -> Tensor:
+    return local_moves(net, x, box.hull, asked.expanded)
+
+
+def _outputs(net: PlainNet) -> int:
+    return net.layers[-1].weight.shape[1]
+
+
+def _global_memory(net: PlainNet) -> int:
+    return net.layers[0].weight.shape[-1] + _outputs(net) ** 2
+
+
+def _local_memory(net: PlainNet) -> int:
+    # Ends, pieces and masks of the inputs of a layer, and the mass of each combination there.
+    widest = max(layer.weight.shape[-2] * layer.weight.shape[-1] for layer in net.layers)
+    return _global_memory(net) + 10 * widest + 4 * _outputs(net) * widest
+
+
+METHODS = {
+    "global": Method(global_moves, _global_memory),
+    "local": Method(_local, _local_memory),
+}
+
+
+def get_method(name: str) -> Method:
+    """Return a method by its name."""
+    if name not in METHODS:
+        raise ValueError(f"The 'method' must be one of {tuple(METHODS)}. Got {name!r} instead.")
+    return METHODS[name]

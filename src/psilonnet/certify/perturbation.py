@@ -1,0 +1,254 @@
+"""What may move in a row: from the user's units to boxes and jumps of encoded columns."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+
+from psilonnet._numbers import is_real
+from psilonnet.certify.box import Box, Jump
+from psilonnet.certify.rounding import UNIT
+from psilonnet.tables import DAY, CategoryCode, NumberCode
+from psilonnet.tables.codes import FAR
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from torch import Tensor
+
+    from psilonnet.tables import Column, TableEncoder
+
+Array = np.ndarray[Any, Any]
+ANY = "any"
+DAYS = ("time", "duration")  # kinds of columns whose unit is a day
+
+
+@dataclass(frozen=True)
+class Perturbation:
+    """What may move in the rows of a table, and how far. What is given of a column adds up.
+
+    Parameters
+    ----------
+    deviations : float, default=0
+        For all numbers, in standard deviations of their columns as the encoder scales them.
+    amounts : dict from column name to amount, or array-like, optional
+        In the columns' own units; days or a timedelta for times and durations. An amount may be an
+        array with one number per row, and an array has the shape (columns,) or (rows, columns).
+    relative : float, or dict from column name to share, default=0
+        A share of the cell itself: 0.02 for 2 %. A single number is for all columns of numbers.
+    levels : collection of column names, optional
+        Categories that may take any level.
+
+    Examples
+    --------
+    >>> Perturbation(relative={"price": 0.02}, levels=["city"]).levels
+    ['city']
+    """
+
+    deviations: Any = 0.0
+    amounts: Any = field(default_factory=dict)
+    relative: Any = 0.0
+    levels: Collection[Any] = ()
+
+    @classmethod
+    def of(cls, delta: Any) -> Perturbation:
+        """Return what a short form stands for.
+
+        Parameters
+        ----------
+        delta : Perturbation, float, array-like, or dict from column name to amount
+            A number is in standard deviations; the rest is in the columns' own units. In a dict
+            the amount of a category is "any".
+        """
+        if isinstance(delta, Perturbation):
+            return delta
+        if hasattr(delta, "keys"):  # a dict, or a pandas Series
+            given = dict(delta.items())
+            levels = [name for name, v in given.items() if isinstance(v, str) and v == ANY]
+            return cls(amounts={k: v for k, v in given.items() if k not in levels}, levels=levels)
+        if isinstance(delta, str):
+            raise ValueError(
+                "A 'delta' in words is for one column: give a dict such as {'city': 'any'}. Got "
+                f"{delta!r}."
+            )
+        return cls(deviations=delta) if np.ndim(delta) == 0 else cls(amounts=delta)
+
+    def box(self, encoder: TableEncoder, columns: Sequence[Column], encoded: Array) -> Box:
+        """Return how far encoded columns of rows may move, and which columns may jump.
+
+        Parameters
+        ----------
+        encoder : TableEncoder
+        columns : sequence of Column
+            The rows as they were read.
+        encoded : ndarray of shape (rows, encoded columns)
+            The same rows, encoded.
+        """
+        columns = encoder.matched(columns)
+        jumps = [Jump(*_states(encoder, k)) for k in self._jumping(encoder)]
+        radius = np.zeros_like(encoded)
+        blur = blur_of(encoder)
+        for k, amount in self._amounts_of(encoder, columns).items():
+            code = cast("NumberCode", encoder.codes[k])
+            place, slope = encoder.places[k][0], code.slope
+            z = encoded[:, place]
+            move = np.minimum(amount * slope, 2 * FAR)  # encoded numbers lie within FAR
+            # The rounding of (x - center) / scale, before and after the move.
+            move = move + 8 * UNIT * (np.abs(z) + 2 * move + 1) + blur[place]
+            stays = np.isnan(columns[k].values) | (amount <= 0)
+            radius[:, place] = np.where(stays, 0.0, move)
+        return Box.of(radius, jumps)
+
+    def plain_box(self, x: Tensor) -> Box:
+        """Return how far inputs of shape (rows, in) may move; without a table they have no names.
+
+        One standard deviation of an input is 1.
+        """
+        named = [self.levels, *(v for v in (self.amounts, self.relative) if hasattr(v, "keys"))]
+        if any(map(len, named)):
+            raise ValueError(
+                "Columns can be named only where there is a table. Got names for the inputs of a "
+                "network: give a number, or an array of shape (in,) or (rows, in)."
+            )
+        amounts = 0.0 if hasattr(self.amounts, "keys") else np.asarray(self.amounts, dtype=float)
+        share = _share("every input", self.relative)
+        radius = _deviations(self.deviations) + amounts + share * np.abs(x.numpy())
+        radius = np.broadcast_to(radius, x.shape)
+        if not (np.isfinite(radius).all() and (radius >= 0).all()):
+            raise ValueError(
+                "Amounts by which inputs may move must be finite and at least 0. Got "
+                f"{self.amounts!r}."
+            )
+        return Box.of(radius.copy())
+
+    def _jumping(self, encoder: TableEncoder) -> list[int]:
+        """Return the columns that may take any level; those that the model ignores need not."""
+        names = _known(self.levels, encoder)
+        places = [k for k, name in enumerate(encoder.names) if name in names]
+        return [k for k in places if len(encoder.places[k])]
+
+    def _amounts_of(self, encoder: TableEncoder, columns: Sequence[Column]) -> dict[int, Array]:
+        """Return how far each column of numbers may move, one amount per row."""
+        rows = len(columns[0].values)
+        given = _by_name(self.amounts, encoder, rows)
+        shares = self._shares(encoder)
+        deviations = _deviations(self.deviations)
+        found = {}
+        for k, (name, kind) in enumerate(zip(encoder.names, encoder.kinds, strict=True)):
+            own = _checked(name, given.get(name, 0.0), kind)
+            code = encoder.codes[k]
+            if isinstance(code, NumberCode) and code.scale > 0:
+                cell = np.abs(np.nan_to_num(columns[k].values))
+                moves = own + deviations * code.scale + shares.get(name, 0.0) * cell
+                found[k] = np.broadcast_to(moves, rows)
+        return found
+
+    def _shares(self, encoder: TableEncoder) -> dict[str, float]:
+        moving = [n for n, k in zip(encoder.names, encoder.kinds, strict=True) if k == "number"]
+        relative = self.relative
+        shares = relative if hasattr(relative, "keys") else dict.fromkeys(moving, relative)
+        named = {str(name): shares[name] for name in _known(shares, encoder, keep=True)}
+        for name, share in named.items():
+            _share(name, share)
+            kind = encoder.kinds[encoder.names.index(name)]
+            if kind not in ("number", "duration"):
+                raise ValueError(
+                    "Only numbers and durations can move by a share of themselves. Column "
+                    f"{name!r} is of kind {kind!r}: give an amount or a level instead."
+                )
+        return named
+
+
+def _share(name: str, share: Any) -> float:
+    if is_real(share) and share >= 0:
+        return float(share)
+    raise ValueError(
+        "A 'relative' amount is a share of the cell, at least 0: 0.02 for 2 %. Got "
+        f"{share!r} for {name!r}."
+    )
+
+
+def blur_of(encoder: TableEncoder) -> Array:
+    """Return how far reading a cell, before and after a move, can move each encoded column.
+
+    Large numbers are rounded, and times cut to milliseconds.
+    """
+    blur = np.zeros(encoder.width)
+    for k, (code, kind) in enumerate(zip(encoder.codes, encoder.kinds, strict=True)):
+        if isinstance(code, NumberCode) and code.scale > 0:
+            cut = 1 / DAY if kind in DAYS else 0.0
+            blur[encoder.places[k][0]] = (8 * UNIT * abs(code.center) + cut) * code.slope
+    return blur
+
+
+def _deviations(given: Any) -> float:
+    amount = given.item() if isinstance(given, np.ndarray) and given.ndim == 0 else given
+    if is_real(amount) and amount >= 0:
+        return float(amount)
+    raise ValueError(
+        "A 'delta' for all columns is a number of standard deviations, finite and at least 0. Got "
+        f"{given!r}: amounts in the columns' own units go into a dict."
+    )
+
+
+def _by_name(amounts: Any, encoder: TableEncoder, rows: int) -> dict[str, Any]:
+    """Return the amounts of columns by name."""
+    if hasattr(amounts, "keys"):
+        named = _known(amounts, encoder, keep=True)
+        return {str(name): amounts[name] for name in named}
+    n = len(encoder.names)
+    if np.ndim(amounts) == 2 and np.shape(amounts) == (rows, n):
+        values = list(np.asarray(amounts).T)
+    else:
+        values = list(amounts)
+    if len(values) != n or (np.ndim(amounts) > 1 and np.shape(amounts) != (rows, n)):
+        raise ValueError(
+            f"An array 'delta' must have one amount for each of the {n} columns, or one for each "
+            f"column of each of the {rows} rows. Got {np.shape(amounts)}."
+        )
+    return dict(zip(encoder.names, values, strict=True))
+
+
+def _known(names: Any, encoder: TableEncoder, *, keep: bool = False) -> list[Any]:
+    """Return names of columns, as words or as they were given; refuse all others."""
+    unknown = [name for name in names if str(name) not in encoder.names]
+    if unknown:
+        raise ValueError(
+            f"The names in 'delta' must be columns of the table. These are not: {unknown}. The "
+            f"columns are {list(encoder.names)}."
+        )
+    return list(names) if keep else [str(name) for name in names]
+
+
+def _checked(name: str, given: Any, kind: str) -> Any:
+    """Return an amount in the unit of its column: a number, or one per row."""
+    if isinstance(given, np.ndarray) and given.ndim == 1:
+        return np.array([_checked(name, amount, kind) for amount in given])
+    # NumPy's own conversion of a pandas Timedelta drops its nanoseconds.
+    amount = given.to_timedelta64() if hasattr(given, "to_timedelta64") else given
+    if isinstance(amount, (datetime.timedelta, np.timedelta64)):
+        amount = np.timedelta64(amount) / np.timedelta64(1, "D") if kind in DAYS else None
+    if is_real(amount) and amount >= 0 and (kind != "category" or amount == 0):
+        return float(amount)
+    raise ValueError(
+        f"The delta of column {name!r} (kind {kind!r}) must be a number of at least 0 for numbers, "
+        "a number of days or a timedelta of at least 0 for times and durations, 0 or 'any' for "
+        f"categories. Got {given!r}."
+    )
+
+
+def _states(encoder: TableEncoder, k: int) -> tuple[Array, Array]:
+    """Return the encoded columns of a category, and all rows of values that they can take."""
+    own, code = encoder.places[k], encoder.codes[k]
+    if not isinstance(code, CategoryCode):
+        raise ValueError(
+            f"Only a category can move in any way. Column {encoder.names[k]!r} holds numbers: give "
+            "the amount by which it may move."
+        )
+    if code.is_sign:
+        return own, np.array([[-1.0], [1.0], [0.0]])
+    return own, np.concatenate([np.eye(len(own)), np.zeros((1, len(own)))])  # none of the levels
