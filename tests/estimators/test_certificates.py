@@ -376,3 +376,13 @@ def test_wrong_perturbations_are_refused(moves, words):
     model = PSiLONRegressor(**{**QUICK, "max_steps": 2}).fit(frame, y)
     with pytest.raises(ValueError, match=f"(?s){words}"):
         model.output_range(frame, moves)
+
+
+def test_a_radius_without_numbers_is_warned_about():
+    city = np.array(["Lima", "Oslo", "Rome"] * 20)
+    model = PSiLONClassifier(width=8, depth=1, max_steps=20, reg_strength=1e-3, knots=0)
+    frame = pd.DataFrame({"city": city, "same": 1.0})
+    model.fit(frame, city == "Oslo")
+    with pytest.warns(UserWarning, match=r"this table has none.*\{'city': 'any'\}"):
+        model.certified_radius(frame)
+    model.is_robust(frame, {"city": "any"})  # no word

@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.base import ClassifierMixin
 
 from psilonnet._numbers import is_real
+from psilonnet._warnings import warn_user
 from psilonnet.estimators.base import BasePSiLON
 from psilonnet.estimators.labels import check_labels, warn_of_many_classes
 from psilonnet.estimators.measures import class_measures, some_of
@@ -253,7 +254,14 @@ class PSiLONClassifier(ClassifierMixin, BasePSiLON):  # type: ignore[misc]
         ndarray of shape (rows,)
             In standard deviations of each column, as the encoder scales it.
         """
-        return self._certifier.certified_radius(self._read(X, reset=False), method=method)
+        radius = self._certifier.certified_radius(self._read(X, reset=False), method=method)
+        if not self.encoder_.has_numbers:
+            warn_user(
+                "A radius is how far numbers can move, and this table has none: that it is huge "
+                "says nothing. Ask is_robust about categories, with a delta such as "
+                f"{{{self.encoder_.names[0]!r}: 'any'}}."
+            )
+        return radius
 
     def is_robust(self, X: Any, delta: Any, *, method: str = "global") -> Array:
         """Return True for the rows whose predicted class provably stays when columns move.

@@ -94,14 +94,18 @@ def check_weights(sample_weight: Any, n: int) -> Array:
 def check_groups(groups: Any) -> Array:
     """Return one group label per row; none may be missing."""
     labels = np.asarray(groups.to_numpy() if hasattr(groups, "to_numpy") else groups)
+    cells = labels.astype(object)
+    if isinstance(groups, (list, tuple)) and labels.ndim == 1:  # NumPy makes words of missing ones
+        cells[:] = list(groups)
     if labels.ndim != 1:
         raise ValueError(
             f"The 'groups' must be one label per row. Got an array of shape {labels.shape}."
         )
-    if missing_cells(labels.astype(object)).any():
+    missing = np.isnat(labels) if labels.dtype.kind in "mM" else missing_cells(cells)
+    if missing.any():
         raise ValueError(
-            "The 'groups' must not be missing: some are NaN or None. Give each of these rows a "
-            "group of its own, or one for all of them."
+            f"The 'groups' must not be missing. That of row {int(missing.argmax())} is: give such "
+            "rows a group, or each one its own, or drop them."
         )
     return labels
 

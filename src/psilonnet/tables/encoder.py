@@ -43,6 +43,11 @@ class TableEncoder:
         """The number of encoded columns."""
         return sum(code.width for code in self.codes)
 
+    @property
+    def has_numbers(self) -> bool:
+        """Whether some column can move by an amount."""
+        return any(isinstance(code, NumberCode) and code.scale > 0 for code in self.codes)
+
     @cached_property
     def sources(self) -> np.ndarray[Any, np.dtype[np.intp]]:
         """The column of the table that each encoded column comes from."""
