@@ -170,7 +170,7 @@ def test_every_kind_of_model_has_a_page(name, tmp_path):
     said = {
         "many classes": "and 4 more",
         "one target": "How far could these rows move?",
-        "several targets": "several numbers: output_range() tells how far each of them can move",
+        "several targets": "several numbers: output_range() tells how far each can move",
         "pruned": "Neurons that no longer reach the output",
         "resnet": "architecture resnet",
         "ensemble": "3 networks, averaged",
