@@ -51,9 +51,7 @@ def rows_section(model: Any, proofs: RowProofs, given: Any, *, hollow: bool) -> 
         return section(title, *_classes(model, proofs, given))
     if proofs.moves:
         return section(title, *_numbers(model, proofs))
-    words = (
-        "This model predicts several numbers: output_range() tells how far each of them can move."
-    )
+    words = "This model predicts several numbers: output_range() tells how far each can move."
     return section(title, paragraph(words))
 
 
