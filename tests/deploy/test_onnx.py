@@ -262,6 +262,15 @@ def test_table_that_does_not_fit_is_refused(exported):
         onnx_inputs(frame.drop(columns="city"), session)
     with pytest.raises(ValueError, match=r"'city'.*takes tensor\(string\).*holds numbers"):
         onnx_inputs(frame.assign(city=1.0), session)
+    for name, values, kind in (
+        ("joined", 1.7e9, "number"),  # seconds, not days
+        ("number", pd.Timestamp("2020-01-01"), "time"),
+        ("number", pd.Timedelta(days=1), "duration"),
+    ):
+        said = rf"'{name}' must hold the same kind of values as in fit.*holds '{kind}' now"
+        with pytest.raises(ValueError, match=said):
+            onnx_inputs(frame.assign(**{name: values}), session)
+    assert np.isnan(onnx_inputs(frame.assign(joined=None), session)["joined"]).all()
     empty = onnx_inputs(frame.assign(city=None), session)["city"]
     assert set(empty[:, 0]) == {""}
 

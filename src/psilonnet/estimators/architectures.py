@@ -13,7 +13,7 @@ ARCHITECTURES = ("mlp", "crelu", "resnet")
 
 
 def make_network(architecture: str, inputs: int, outputs: int, **shape: Any) -> Network:
-    """Return a network in float32, whatever torch's default is.
+    """Return a network in float32, also where torch's default is float64.
 
     ``shape`` is as for :class:`PSiLONNet` without the activation.
     """

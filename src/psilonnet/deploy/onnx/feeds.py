@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ def onnx_inputs(table: Any, session: Any) -> dict[str, np.ndarray[Any, Any]]:
         booleans as str with "" for a missing cell.
     """
     columns = {column.name: column for column in read_columns(table)}
+    kinds = json.loads(session.get_modelmeta().custom_metadata_map.get("kinds", "{}"))
     inputs = {}
     for wanted in session.get_inputs():
         if wanted.name not in columns:
@@ -32,15 +34,21 @@ def onnx_inputs(table: Any, session: Any) -> dict[str, np.ndarray[Any, Any]]:
                 "The table must have every column of the model. "
                 f"Column {wanted.name!r} is missing among {sorted(columns)}."
             )
-        words, values = wanted.type == "tensor(string)", columns[wanted.name].values
-        is_words = columns[wanted.name].kind == "category"
-        if words and not is_words and np.isnan(values).all():  # nothing tells the kind
-            values, is_words = np.full(len(values), None), True
-        if words != is_words:
+        column, words = columns[wanted.name], wanted.type == "tensor(string)"
+        is_words, kind = column.kind == "category", kinds.get(wanted.name)
+        values = column.values
+        if column.is_empty:  # nothing tells the kind
+            values = np.full(len(values), None if words else np.nan)
+        elif words != is_words:
             raise ValueError(
                 f"Column {wanted.name!r} must hold the same kind of values as in fit. The model "
                 f"takes {wanted.type}, and the column holds {'words' if is_words else 'numbers'}: "
                 "convert it first."
+            )
+        elif kind not in (None, column.kind):  # times are float64 as well
+            raise ValueError(
+                f"Column {wanted.name!r} must hold the same kind of values as in fit. It held kind "
+                f"{kind!r}, and holds {column.kind!r} now: convert it first."
             )
         if words:
             values = np.array([MISSING if v is None else v for v in values], dtype=object)

@@ -37,7 +37,8 @@ def write_onnx(
     made = graph.onnx.helper.make_graph(
         graph.nodes, "psilonnet", table_inputs(encoder), outputs, graph.constants
     )
-    _write(path, made, {})
+    kinds = dict(zip(encoder.names, encoder.kinds, strict=True))
+    _write(path, made, {"kinds": json.dumps(kinds)})
 
 
 def write_onnx_core(path: str | os.PathLike[str], net: Network, columns: Sequence[str]) -> None:
