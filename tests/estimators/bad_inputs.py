@@ -80,6 +80,18 @@ BAD_INPUTS = {
     "fewer labels": (fit(X, Y[:20]), ValueError, r"inconsistent numbers of samples"),
     "fewer weights": (fit(sample_weight=np.ones(3)), ValueError, r"inconsistent numbers"),
     "fewer groups": (fit(groups=np.ones(3)), ValueError, r"inconsistent numbers of samples"),
+    "missing group": (
+        fit(groups=["a", np.nan, "b"] * 10), ValueError, r"not be missing. That of row 1.*its own",
+    ),
+    "missing group of numbers": (
+        fit(groups=np.r_[np.nan, np.ones(29)]), ValueError, r"Groups must not be missing.*row 0",
+    ),
+    "missing group of dates": (
+        fit(groups=np.array(["NaT"] * 30, "datetime64[D]")), ValueError, r"missing.*row 0",
+    ),
+    "missing group of pandas": (
+        fit(groups=pd.Series([1, None] * 15, dtype="Int64")), ValueError, r"missing.*row 1",
+    ),
     # columns
     "duplicate names": (
         fit(pd.DataFrame(X, columns=["a", "a", "b"])), ValueError, r"unique.*\['a'\].*Rename",

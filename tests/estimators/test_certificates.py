@@ -316,3 +316,13 @@ def test_nanoseconds_of_a_timedelta_count(tmp_path):
         low, high = proof.interval(row, {"t": delta})
         assert low < high
         assert low <= after <= high
+
+
+def test_a_radius_without_numbers_is_warned_about():
+    city = np.array(["Lima", "Oslo", "Rome"] * 20)
+    model = PSiLONClassifier(width=8, depth=1, max_steps=20, reg_strength=1e-3, knots=0)
+    table = pd.DataFrame({"same": 1.0, "city": city})
+    model.fit(table, city == "Oslo")
+    with pytest.warns(UserWarning, match=r"this table has none.*delta=\{'city': 'any'\}"):
+        model.certify(table)
+    model.certify(table, delta={"city": "any"})  # no word

@@ -127,7 +127,7 @@ class BasePSiLON(Promises, Shipping, BaseEstimator):  # type: ignore[misc]
         weight = check_weights(sample_weight, len(columns[0].values))
         self.n_rows_ = int((weight > 0).sum())
         y = self._fit_target(y, weight)
-        labels = [] if groups is None else [codes_of(np.asarray(groups))]
+        labels = [] if groups is None else [codes_of(groups)]
         rows = canonical_rows(columns, [*y.T, *labels], weight)
         # From here on there are only distinct rows in sorted order.
         columns = [column.take(rows.position) for column in columns]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ from psilonnet.certify import first_masses, forward_error, input_moves, local_mo
 from psilonnet.certify.rounding import UNIT, inflated
 from psilonnet.estimators.deltas import blur_of, jump_columns, moves_of
 from psilonnet.nn import plain_net
+from psilonnet.tables import NumberCode
 
 if TYPE_CHECKING:
     from psilonnet.estimators.base import BasePSiLON
@@ -156,6 +158,19 @@ def certified_radius(certifier: Certifier, margins: Tensor, asked: Combinations)
     safe = (radius - 16 * UNIT * (size + radius) - blur).clamp(min=0.0)
     found: Array = safe.numpy()
     return found
+
+
+def warn_of_no_numbers(encoder: TableEncoder) -> None:
+    """Warn that a radius says nothing where no column can move by an amount."""
+    if not any(isinstance(code, NumberCode) and code.scale > 0 for code in encoder.codes):
+        name = encoder.names[encoder.kinds.index("category")]
+        warnings.warn(
+            "A radius is how far numbers can move, and this table has none: that it is huge says "
+            "nothing. Ask for categories by a delta, such as "
+            f"delta={{{name!r}: 'any'}}.",
+            UserWarning,
+            stacklevel=3,
+        )
 
 
 def _least_quotient(margins: Tensor, per_scale: Tensor) -> Tensor:

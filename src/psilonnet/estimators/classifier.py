@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import ClassifierMixin
 
 from psilonnet.estimators.base import BasePSiLON
-from psilonnet.estimators.certificates import certified_radius, class_margins
+from psilonnet.estimators.certificates import certified_radius, class_margins, warn_of_no_numbers
 from psilonnet.estimators.labels import check_labels, warn_of_many_classes
 from psilonnet.estimators.measures import class_measures, some_of
 from psilonnet.estimators.parameters import is_real
@@ -260,8 +260,10 @@ class PSiLONClassifier(ClassifierMixin, BasePSiLON):  # type: ignore[misc]
             Without delta: the radius, in deviations of each column, within which all numbers
             together may move and the class stays. With delta: True where the class provably stays.
         """
-        parts = [self._certify(part, delta) for part in self._certifiers(X, method)]
-        return np.concatenate(parts)
+        found = np.concatenate([self._certify(part, delta) for part in self._certifiers(X, method)])
+        if delta is None and found.any():
+            warn_of_no_numbers(self.encoder_)
+        return found
 
     def _certify(self, certifier: Certifier, delta: Any) -> Array:
         margins, asked = class_margins(certifier.outputs)

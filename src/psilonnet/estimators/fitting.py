@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -171,10 +172,21 @@ def train_on_all(
         strengths = [pick.strength for pick in own]
         cuts = None if prune is None else [prune]
         run = yield design.job(net, problem, problem.rows(), None, strengths, prune=cuts)
+        _warn_of_lost(len(own) - len(run.members), len(own))
         nets.append(run.net.cpu())
         weights += [own[member].weight for member in run.members]
         histories.append(history_of(run, run.members))
     return averaged(nets, weights), histories[0]
+
+
+def _warn_of_lost(lost: int, all_of_them: int) -> None:
+    if lost:
+        warnings.warn(
+            f"{lost} of {all_of_them} networks diverged in the last training and are not in the "
+            "average. A smaller learning_rate keeps them.",
+            UserWarning,
+            stacklevel=2,
+        )
 
 
 def averaged(nets: Sequence[Network], weights: Sequence[float]) -> Network:

@@ -77,6 +77,11 @@ class ClassMeasures:
         return self.predicted[0] if len(set(self.predicted)) == 1 and self.rows > 1 else None
 
     @property
+    def hollow(self) -> bool:
+        """Whether one class is predicted for all rows, and it is wrong for some."""
+        return self.only is not None and self.accuracy < 1
+
+    @property
     def never(self) -> list[int]:
         """The classes that have rows and are predicted for none, if several are predicted."""
         return [] if self.only is not None else sorted({*self.given} - {*self.predicted})
@@ -87,7 +92,7 @@ class ClassMeasures:
 
     def caveat(self, rows: str) -> str:
         """Return what must be said first: that all rows, such as "given rows", get one class."""
-        if self.only is None or self.accuracy == 1:
+        if self.only is None or not self.hollow:
             return ""
         return (
             f"All {self.rows:,.0f} {rows} get the same class, {self.label(self.only)}, though "
@@ -154,6 +159,11 @@ class NumberMeasures:
         pairs = enumerate(zip(self.given, self.predicted, strict=True))
         return [k for k, (given, own) in pairs if own <= STILL * given] if self.rows > 1 else []
 
+    @property
+    def hollow(self) -> bool:
+        """Whether the predictions of all targets hardly differ."""
+        return len(self.still) == len(self.given)
+
     def caveat(self, rows: str) -> str:
         """Return what must be said first: that all rows get nearly the same prediction."""
         if not self.still:
@@ -161,6 +171,7 @@ class NumberMeasures:
         k = max(self.still, key=lambda k: self.given[k])
         count = f"{self.rows:,.0f} {rows}"
         which = f" of target {k}" if len(self.given) > 1 else ""
+        which += f" (and {len(self.still) - 1:,} more)" if len(self.still) > 1 else ""
         if self.given[k] == 0:
             return f"All {count} have the same value{which}: there is nothing to tell apart."
         return (

@@ -12,6 +12,7 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import _check_sample_weight, _num_samples
 
 from psilonnet.tables.canonical import distinct_words
+from psilonnet.tables.columns import missing_cells
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -90,8 +91,20 @@ def check_weights(sample_weight: Any, n: int) -> Array:
     return weight
 
 
-def codes_of(values: Array) -> Array:
-    """Return the number of each value among the distinct ones."""
+def codes_of(groups: Any) -> Array:
+    """Return the number of each row's group among the distinct ones; none may be missing."""
+    values = np.asarray(unmasked(groups))
+    if isinstance(groups, (list, tuple)):  # NumPy may have made words of missing ones
+        missing = missing_cells(np.fromiter(groups, dtype=object, count=len(groups)))
+    elif values.dtype.kind in "mM":
+        missing = np.isnat(values)
+    else:
+        missing = missing_cells(values) if values.dtype.kind in "Of" else np.zeros(1, dtype=bool)
+    if missing.any():
+        raise ValueError(
+            f"Groups must not be missing. That of row {int(missing.argmax())} is: give such rows a "
+            "group, or each one its own, or drop them."
+        )
     if values.dtype == object:
         return distinct_words(map(str, values))[1]
     return np.unique(values, return_inverse=True)[1].reshape(-1)

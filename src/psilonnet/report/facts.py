@@ -65,6 +65,13 @@ def is_classifier(model: Any) -> bool:
     return hasattr(model, "classes_")
 
 
+def has_numbers(model: Any) -> bool:
+    """Whether some column can move by an amount."""
+    encoder = model.encoder_
+    pairs = zip(encoder.kinds, encoder.codes, strict=True)
+    return any(kind != "category" and code.scale > 0 for kind, code in pairs)
+
+
 def score_name(model: Any) -> str:
     """Return what the score of a model is called."""
     return "Accuracy" if is_classifier(model) else "R²"

@@ -42,10 +42,10 @@ def page_of(model: Any, table: Any, given: Any, title: str) -> str:
     """Return the page as text."""
     network = network_of(model)
     proofs = None if table is None else prove_rows(model, table)
-    caveat = _caveat(model, given)
-    parts = [score_section(model, given), sections.proof_section(model, hollow=bool(caveat))]
+    hollow = model.measures_["training"].hollow or (given is not None and given.hollow)
+    parts = [score_section(model, given), sections.proof_section(model, hollow=hollow)]
     if proofs is not None:
-        parts.append(rows_section(model, proofs, given, hollow=bool(caveat)))
+        parts.append(rows_section(model, proofs, given, hollow=hollow))
     parts += [
         sections.choice_section(model),
         sections.network_section(model, network),
@@ -58,7 +58,7 @@ def page_of(model: Any, table: Any, given: Any, title: str) -> str:
         title=joined([title]),
         kind=type(model).__name__,
         lead=joined([kind_words(model)]),
-        notice=sections.notice(caveat or same_class(proofs)),
+        notice=sections.notice(_caveat(model, given) or same_class(proofs)),
         key=sections.key_figures(model, network, None if score[1] is None else score),
         style=_own_file("page.css"),
         body=joined(parts, "\n"),

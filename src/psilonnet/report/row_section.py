@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from psilonnet.plot.features import shortened
+from psilonnet.report.facts import has_numbers, is_classifier
 from psilonnet.report.html import Html, number, table, tag
 from psilonnet.report.pictures import radius_picture
 from psilonnet.report.rows import AMOUNTS
@@ -16,10 +17,18 @@ if TYPE_CHECKING:
     from psilonnet.report.rows import RowProofs
 
 ALL_MOVE = "Deviations by which all numbers move"
+SAME_CLASS = (
+    "This is left out: where all rows get the same class, that none of them can flip says nothing "
+    "about the model. The question makes sense once it tells the classes apart."
+)
+SAME_NUMBER = (
+    "This is left out: where all rows get nearly the same prediction, that it hardly moves says "
+    "nothing about the model."
+)
 
 
 def rows_section(model: Any, proofs: RowProofs, given: Any, *, hollow: bool) -> Html:
-    """Tell what is proven about the given rows; nothing can be said without numbers to move.
+    """Tell what is proven about the given rows.
 
     Parameters
     ----------
@@ -29,11 +38,21 @@ def rows_section(model: Any, proofs: RowProofs, given: Any, *, hollow: bool) -> 
     hollow : bool
         Whether the model says the same of all rows: then a proof that it stays is worth nothing.
     """
-    if all(kind == "category" for kind in model.encoder_.kinds):
-        return Html()
-    if proofs.radius is not None:
-        return _classes(model, proofs, given, hollow=hollow)
-    return _numbers(model, proofs, hollow=hollow) if proofs.moves else Html()
+    classes = is_classifier(model)
+    title = "Which rows could flip?" if classes else "How far could these rows move?"
+    if hollow:
+        words = SAME_CLASS if classes else SAME_NUMBER
+        return section(title, paragraph(words))
+    if not has_numbers(model):
+        how = "certify" if classes else "interval"
+        words = f"No column can move by an amount. {how}() with a delta of 'any' speaks of levels."
+        return section(title, paragraph(words))
+    if classes:
+        return section(title, *_classes(model, proofs, given))
+    if proofs.moves:
+        return section(title, *_numbers(model, proofs))
+    words = "This model predicts several numbers: interval() tells how far each of them can move."
+    return section(title, paragraph(words))
 
 
 def same_class(proofs: RowProofs | None) -> str:
@@ -46,14 +65,7 @@ def same_class(proofs: RowProofs | None) -> str:
     )
 
 
-def _classes(model: Any, proofs: RowProofs, given: Any, *, hollow: bool) -> Html:
-    title = "Which rows could flip?"
-    if hollow:
-        words = (
-            "This is left out: where all rows get the same class, that none of them can flip says "
-            "nothing about the model. The question makes sense once it tells the classes apart."
-        )
-        return section(title, paragraph(words))
+def _classes(model: Any, proofs: RowProofs, given: Any) -> tuple[Html, Html]:
     radius = np.asarray(proofs.radius)
     rows = [(*_amount(model, a), f"{np.mean(radius >= a):.1%}") for a in AMOUNTS]
     head = (ALL_MOVE, _example_head(model), "Rows that cannot flip")
@@ -69,21 +81,13 @@ def _classes(model: Any, proofs: RowProofs, given: Any, *, hollow: bool) -> Html
     )
     if given is not None:
         words += f"That a class cannot flip does not make it right: {given.accuracy:.1%} are. "
-    text = paragraph(words, _method_words(proofs))
     found = tag(
         "div", figure(radius_picture(radius), caption), table(head, rows, range(3)), class_="pair"
     )
-    return section(title, text, found)
+    return paragraph(words, _method_words(proofs)), found
 
 
-def _numbers(model: Any, proofs: RowProofs, *, hollow: bool) -> Html:
-    title = "How far could these rows move?"
-    if hollow:
-        words = (
-            "This is left out: where all rows get nearly the same prediction, that it hardly moves "
-            "says nothing about the model."
-        )
-        return section(title, paragraph(words))
+def _numbers(model: Any, proofs: RowProofs) -> tuple[Html, Html]:
     rows = [
         (*_amount(model, a), number(middle), number(worst))
         for a, (middle, worst) in zip(AMOUNTS, proofs.moves, strict=True)
@@ -91,10 +95,9 @@ def _numbers(model: Any, proofs: RowProofs, *, hollow: bool) -> Html:
     head = (ALL_MOVE, _example_head(model), "Median row", "Worst row")
     words = (
         f"How far the predictions of the {proofs.count:,} given rows can move at most, in units of "
-        "the target, when all numbers move at the same time."
+        "the target, when all numbers move at the same time. "
     )
-    text = paragraph(words, " ", _method_words(proofs))
-    return section(title, text, table(head, rows, range(4)))
+    return paragraph(words, _method_words(proofs)), table(head, rows, range(4))
 
 
 def _method_words(proofs: RowProofs) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from psilonnet.report.facts import is_classifier
+from psilonnet.report.facts import has_numbers, is_classifier
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 AMOUNTS = (0.01, 0.05, 0.1, 0.25)  # deviations
@@ -22,9 +22,9 @@ class RowProofs:
     ----------
     count : int
     method : {"global", "local"}
-    radius : ndarray of shape (rows,), or None for a regressor
+    radius : ndarray of shape (rows,), or None for a regressor or without numbers
         How many deviations all numbers can move together before the class can change.
-    moves : list of (float, float), empty for a classifier or for several targets
+    moves : list of (float, float), empty for a classifier, several targets or no numbers
         For each of AMOUNTS: how far the prediction of the middle row, and of the worst row, can
         move.
     only : label or None
@@ -39,14 +39,15 @@ class RowProofs:
 
 
 def prove_rows(model: Any, table: Any) -> RowProofs:
-    """Return what holds for the rows of a table."""
+    """Return what holds for the rows of a table; nothing is proven where no number can move."""
     count = len(table)
     method = "local" if count * model.target_.outputs <= LOCAL_WORK else "global"
     if is_classifier(model):
         labels = np.unique(model.predict(table)).tolist()
         only = labels[0] if len(labels) == 1 < count else None
-        return RowProofs(count, method, np.asarray(model.certify(table, method=method)), [], only)
-    if model.target_.outputs > 1:
+        radius = model.certify(table, method=method) if has_numbers(model) else None
+        return RowProofs(count, method, radius, [], only)
+    if model.target_.outputs > 1 or not has_numbers(model):
         return RowProofs(count, method, None, [])
     moves = [_moves(*model.interval(table, amount, method=method)) for amount in AMOUNTS]
     return RowProofs(count, method, None, moves)

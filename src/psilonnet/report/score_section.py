@@ -22,7 +22,10 @@ AUC = (
     "AUC is how probably a row of a class is given a higher probability of it than a row of "
     "another: 1 is perfect, 0.5 is a coin."
 )
-LOG_LOSS = "Log loss is the mean of -log(probability of the true class): 0 is perfect."
+LOG_LOSS = (
+    "Log loss is the mean of minus the logarithm of the probability of the true class: 0 is "
+    "perfect."
+)
 NO_MODEL = (
     "The last line needs no model: it always says the class that is most frequent among these "
     "rows, and the shares of the classes for probabilities."
@@ -43,9 +46,9 @@ def score_section(model: Any, given: Any) -> Html:
         rows.append(("Rows held out by the fit itself", held_out))
     if given is not None:
         rows.append((f"{given.rows:,.0f} rows given to this report", given))
-    about = joined([paragraph(" ".join(_about(model, rows))), paragraph(_about_held_out(model))])
     if not rows:
-        return section("How good is it?", about)
+        return section("How good is it?", paragraph(_about_held_out(model)))
+    about = joined([paragraph(" ".join(_about(model, rows))), paragraph(_about_held_out(model))])
     if not is_classifier(model):
         return section("How good is it?", _numbers(rows), about)
     which = "given rows" if given is not None else "held-out rows"
@@ -89,8 +92,6 @@ def _entropy(shares: list[float]) -> float:
 def _about(model: Any, rows: Measured) -> list[str]:
     if not is_classifier(model):
         return [R2]
-    if not rows:
-        return [ACCURACY]
     last = rows[-1][1]
     loss = LOG_LOSS
     if last.log_loss is None:
