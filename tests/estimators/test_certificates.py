@@ -323,6 +323,10 @@ def test_a_radius_without_numbers_is_warned_about():
     model = PSiLONClassifier(width=8, depth=1, max_steps=20, reg_strength=1e-3, knots=0)
     table = pd.DataFrame({"same": 1.0, "city": city})
     model.fit(table, city == "Oslo")
-    with pytest.warns(UserWarning, match=r"this table has none.*delta=\{'city': 'any'\}"):
+    with pytest.warns(UserWarning, match=r"table has none that vary.*delta=\{'city': 'any'\}"):
         model.certify(table)
     model.certify(table, delta={"city": "any"})  # no word
+    table = pd.DataFrame({"same": [1.0, np.nan] * 30})
+    model.fit(table, table.same.isna())
+    with pytest.warns(UserWarning, match=r"huge says nothing\.$"):
+        model.certify(table)

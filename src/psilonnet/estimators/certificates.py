@@ -163,11 +163,12 @@ def certified_radius(certifier: Certifier, margins: Tensor, asked: Combinations)
 def warn_of_no_numbers(encoder: TableEncoder) -> None:
     """Warn that a radius says nothing where no column can move by an amount."""
     if not any(isinstance(code, NumberCode) and code.scale > 0 for code in encoder.codes):
-        name = encoder.names[encoder.kinds.index("category")]
+        pairs = zip(encoder.names, encoder.kinds, strict=True)
+        levels = {name: "any" for name, kind in pairs if kind == "category"}
+        remedy = f" Ask what a change of level does: delta={levels}." if levels else ""
         warnings.warn(
-            "A radius is how far numbers can move, and this table has none: that it is huge says "
-            "nothing. Ask for categories by a delta, such as "
-            f"delta={{{name!r}: 'any'}}.",
+            "A radius is how far numbers can move, and this table has none that vary: that it is "
+            f"huge says nothing.{remedy}",
             UserWarning,
             stacklevel=3,
         )
