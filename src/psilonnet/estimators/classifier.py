@@ -91,6 +91,9 @@ class PSiLONClassifier(ClassifierMixin, BasePSiLON):  # type: ignore[misc]
     held_out_score_ : float, or None if nothing was held out
         The accuracy of the chosen networks on rows they were not trained on. The
         strength was chosen on these same rows, so it is slightly optimistic.
+    measures_ : dict
+        ``training`` and ``held_out`` (None if nothing was held out): accuracy, AUC, log loss and
+        the confusion matrix on the rows in training, and on the others as above.
     lipschitz_bound_ : float
         How far the logits can move, summed over classes, if every encoded column moves by at most
         1 (one standard deviation).

@@ -83,6 +83,9 @@ class PSiLONRegressor(RegressorMixin, BasePSiLON):  # type: ignore[misc]
     held_out_score_ : float, or None if nothing was held out
         The R^2 of the chosen networks on rows they were not trained on. The
         strength was chosen on these same rows, so it is slightly optimistic.
+    measures_ : dict
+        ``training`` and ``held_out`` (None if nothing was held out): R^2, and the deviations of
+        targets and predictions, on the rows in training, and on the others as above.
     lipschitz_bound_ : float
         How far the prediction can move, in units of the target, if every encoded column moves by
         at most 1 (one standard deviation).

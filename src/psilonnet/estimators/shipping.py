@@ -100,7 +100,8 @@ class Shipping:
         """Write one page about the fitted model: an HTML file that needs nothing else.
 
         It tells the score, what is proven, how the strength was chosen, what is left of the
-        network, and how to load it. The same model gives the same page. Needs the extra ``plot``.
+        network, and how to load it; and first of all, if all rows get the same class or nearly the
+        same number. The same model gives the same page. Needs the extra ``plot``.
 
         Parameters
         ----------
