@@ -161,7 +161,7 @@ MISTAKES = {
     ),
     "words for numbers": (
         ("report", "{}/number.psilon", "--data", "{}/data.csv", "--target", "city", "--out", "m"),
-        "could not convert string to float",
+        "target of a regressor must be numbers",
     ),
     "numbers for words": (
         ("report", "{}/class.psilon", "--data", "{}/data.csv", "--target", "spent", "--out", "m"),

@@ -244,7 +244,7 @@ def test_negative_zero_is_zero(tmp_path):
 
 
 def test_failures_are_named_and_stop_nobody(tmp_path):
-    frame = stores(groups=6)
+    frame = stores(groups=6, rows=50)
     names = sorted(frame.store.unique())
     frame["label"] = np.where(frame.y > 0, "high", "low")
     frame.loc[frame.store == names[1], "label"] = "high"  # one class only
@@ -263,9 +263,9 @@ def test_failures_are_named_and_stop_nobody(tmp_path):
         strict=True,
     ):  # fmt: skip
         assert pd.isna(line) if reason is None else reason in line
-    assert index.rows.tolist() == [30, 30, 30, 30, 0, 26]
+    assert index.rows.tolist() == [50, 50, 50, 50, 0, 46]
     assert index.score.notna().tolist() == [True, False, False, False, False, True]
-    with pytest.warns(UserWarning, match=r"120 of 180 rows have no prediction"):
+    with pytest.warns(UserWarning, match=r"200 of 300 rows have no prediction"):
         predictions = predict_many(table.replace(np.inf, 0), by="store", models=tmp_path)
     fitted = table.store.isin([names[0], names[5]]).to_numpy()
     assert set(predictions[fitted]) == {"high", "low"}

@@ -145,7 +145,7 @@ def test_canonical_form_does_not_see_repeats_and_order(rows, data):
 
     def form(index, weight):
         columns = read_columns(x[index][:, None])
-        kept = canonical_rows(columns, [y[index]], weight)
+        kept = canonical_rows(columns, y[index][:, None], weight)
         return x[index][kept.position], y[index][kept.position], kept.weight
 
     weighted = form(np.arange(len(rows)), np.array(times, dtype=float))

@@ -208,7 +208,7 @@ def _by_name(amounts: Any, encoder: TableEncoder, rows: int) -> dict[str, Any]:
     if len(values) != n or (np.ndim(amounts) > 1 and np.shape(amounts) != (rows, n)):
         raise ValueError(
             f"An array 'delta' must have one amount for each of the {n} columns, or one for each "
-            f"column of each of the {rows} rows. Got {np.shape(amounts)}."
+            f"column of each of the {rows} rows. Got {np.shape(amounts) or len(values)}."
         )
     return dict(zip(encoder.names, values, strict=True))
 

@@ -42,12 +42,12 @@ class CanonicalRows:
         """Count the rows that repeat another row exactly where chance does not explain it.
 
         In a table of few different cells rows repeat by chance, and rows of one cell then differ
-        in the target, or a cell has many rows. Where on average at most ten rows are equal, and
+        in the target, or a cell has many rows. Where on average at most three rows are equal, and
         nearly all pairs of rows with equal columns have equal targets, they were copied.
         """
         rows, cells = np.bincount(self.distinct), np.bincount(self.cell[self.distinct])
         equal, alike = (float((n * (n - 1.0)).sum()) for n in (rows, cells))
-        copied = len(self.given) <= 10 * len(rows) and equal >= 0.95 * alike
+        copied = len(self.given) <= 3 * len(rows) and equal >= 0.95 * alike
         return len(self.given) - len(rows) if copied else 0
 
 
