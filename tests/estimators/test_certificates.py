@@ -383,8 +383,12 @@ def test_wrong_perturbations_are_refused(moves, words):
 def test_a_radius_without_numbers_is_warned_about():
     city = np.array(["Lima", "Oslo", "Rome"] * 20)
     model = PSiLONClassifier(width=8, depth=1, max_steps=20, reg_strength=1e-3, knots=0)
-    frame = pd.DataFrame({"city": city, "same": 1.0})
+    frame = pd.DataFrame({"same": 1.0, "city": city})
     model.fit(frame, city == "Oslo")
-    with pytest.warns(UserWarning, match=r"this table has none.*\{'city': 'any'\}"):
+    with pytest.warns(UserWarning, match=r"table has none that vary.*delta=\{'city': 'any'\}"):
         model.certified_radius(frame)
     model.is_robust(frame, {"city": "any"})  # no word
+    frame = pd.DataFrame({"same": [1.0, np.nan] * 30})
+    model.fit(frame, frame.same.isna())
+    with pytest.warns(UserWarning, match=r"is huge says nothing\.$"):
+        model.certified_radius(frame)

@@ -110,7 +110,7 @@ def test_page_tells_everything_about_a_classifier(classifier, tmp_path):
         f"{roc_auc_score(labels, classifier.decision_function(frame)):.4f} "
         f"{log_loss(labels, classifier.predict_proba(frame)):.4f}",
         f"Always the most frequent class, {top!r} {share:.4f} 0.5000 {entropy:.4f}",
-        f"Truth no yes Right no {a} {b} {a / (a + b):.0%} yes {c} {d} {d / (c + d):.0%}",
+        f"Truth Right no yes no {a / (a + b):.0%} {a} {b} yes {d / (c + d):.0%} {c} {d}",
         "slightly optimistic",
         "the log-odds of 'yes' move by at most",
         "Which rows could flip?",
@@ -279,8 +279,8 @@ def test_classes_that_are_missing_or_unknown_are_named(tmp_path):
     text = page_of(model, tmp_path, frame, new).text
     assert "each class against the rest, over the 2 of 3 that have rows here" in text
     assert "Some rows are of classes that the model does not know, so there is no log loss" in text
-    assert "low 0 0 0 no rows" in text
-    assert re.search(r"unknown to the model \d+ \d+ \d+ 0%", text)
+    assert "low no rows 0 0 0" in text
+    assert re.search(r"unknown to the model 0% \d+ \d+ \d+", text)
     whole = page_of(model, tmp_path, frame, labels).text
     expected = roc_auc_score(labels, model.predict_proba(frame), multi_class="ovr")
     assert f"{expected:.4f}" in whole
@@ -292,7 +292,7 @@ def test_the_rarest_of_many_classes_are_put_together(tmp_path):
     labels = np.digitize(y, np.linspace(-2, 2, 29))
     model = PSiLONClassifier(**FIXED).fit(frame, labels)
     text = page_of(model, tmp_path, frame, labels).text
-    head = re.search(r"Truth ((?:\d+ )+)others Right", text).group(1).split()
+    head = re.search(r"Truth Right ((?:\d+ )+)others", text).group(1).split()
     assert len(head) == MOST_CLASSES
     assert head[-1] == str(len(model.classes_) - MOST_CLASSES + 1)
 

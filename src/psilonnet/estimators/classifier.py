@@ -258,11 +258,14 @@ class PSiLONClassifier(ClassifierMixin, BasePSiLON):  # type: ignore[misc]
             In standard deviations of each column, as the encoder scales it.
         """
         radius = self._certifier.certified_radius(self._read(X, reset=False), method=method)
-        if not self.encoder_.has_numbers:
+        encoder = self.encoder_
+        if not encoder.has_numbers:
+            pairs = zip(encoder.names, encoder.kinds, strict=True)
+            levels = {name: "any" for name, kind in pairs if kind == "category"}
+            remedy = f" Ask is_robust about levels, with delta={levels}." if levels else ""
             warn_user(
-                "A radius is how far numbers can move, and this table has none: that it is huge "
-                "says nothing. Ask is_robust about categories, with a delta such as "
-                f"{{{self.encoder_.names[0]!r}: 'any'}}."
+                "A radius is how far numbers can move, and this table has none that vary: that it "
+                f"is huge says nothing.{remedy}"
             )
         return radius
 

@@ -40,8 +40,8 @@ def confusion_table(measured: Any) -> Html:
             said = f"{rows:,.0f}" if whole else number(rows)
             kind = {"class_": "zero"} if rows == 0 else {}
             cells.append(tag("strong" if column is line else "span", said, **kind))
-        lines.append((shortened(line.name), *cells, _right(own, line)))
-    head = ("Truth", *(shortened(column.name) for column in columns), "Right")
+        lines.append((shortened(line.name), _right(own, line), *cells))
+    head = ("Truth", "Right", *(shortened(column.name) for column in columns))
     return tag("div", table(head, lines, range(1, len(head))), class_="confusion")
 
 
