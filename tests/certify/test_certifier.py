@@ -52,7 +52,7 @@ def test_inputs_may_move_by_their_own_amounts_and_shares():
         ([0.0, 3.0], [3.0, 3.0]),
         (np.array([[1.0, 0.0], [0.0, 2.0]]), [1.0, 2.0]),
         (Perturbation(relative=0.1), [1.1, 2.2]),
-        (Perturbation(deviations=1.0, relative=0.1), [3.1, 4.2]),
+        (Perturbation(standard_deviations=1.0, relative=0.1), [3.1, 4.2]),
     ):
         low, high = certifier.output_range(x, delta)
         np.testing.assert_allclose((high - low)[:, 0] / 2, expected, rtol=1e-9)

@@ -27,7 +27,7 @@ from psilonnet import PSiLONClassifier, PSiLONRegressor
 from psilonnet.estimators import HeldOutWarning
 from psilonnet.estimators.choosing import HeldOut
 from psilonnet.estimators.fitting import LostNetworksWarning, Pick, Problem, train_on_all
-from psilonnet.estimators.pruning import CUTS, sparsest_that_holds
+from psilonnet.estimators.pruning import CUTS, sparsest_good_cut
 from psilonnet.nn import path_norm_penalty
 from psilonnet.tables import LossWarning, OutOfRangeWarning, read_columns
 from psilonnet.training import DivergedError, members_of, take_members
@@ -475,28 +475,28 @@ def test_torch_may_have_been_set_in_two_ways():
     subprocess.run([sys.executable, "-c", "\n".join(lines)], check=True)
 
 
-def test_pruning_is_refused_only_if_it_is_surely_worse():
+def test_pruning_is_refused_only_if_it_is_worse_beyond_a_standard_error():
     y = torch.zeros(400, 1)
     problem = Problem(y, y, torch.ones(400), torch.ones(400), loss="squared_error", outputs=1)
     held_out = HeldOut(problem, np.arange(400))
     usual = np.ones((400, 1))
-    assert held_out.surely_more(usual, usual) == 0
-    assert held_out.surely_more(1.1 * usual, usual) == pytest.approx(0.21)  # of every row: sure
+    assert held_out.excess_loss(usual, usual) == 0
+    assert held_out.excess_loss(1.1 * usual, usual) == pytest.approx(0.21)  # of every row: sure
     now_and_then = np.where(np.arange(400)[:, None] % 4 == 0, np.sqrt(1.84), 1.0)
     assert held_out.mean(now_and_then) == pytest.approx(1.21)
-    assert held_out.surely_more(now_and_then, usual) == pytest.approx(
+    assert held_out.excess_loss(now_and_then, usual) == pytest.approx(
         0.21 - 0.84 * 0.433 / 20, 1e-3
     )
 
 
-def test_the_sparsest_that_holds_is_taken_else_the_best():
+def test_the_sparsest_good_cut_is_taken_else_the_best():
     y = torch.zeros(4, 1)
     problem = Problem(y, y, torch.ones(4), torch.ones(4), loss="squared_error", outputs=1)
 
     def chosen(dense, *losses):
         usual, *rest = (np.full((4, 1), np.sqrt(loss)) for loss in (dense, *losses))
         outputs = dict(zip(CUTS, rest, strict=True))
-        return CUTS.index(sparsest_that_holds(outputs, usual, HeldOut(problem, np.arange(4))))
+        return CUTS.index(sparsest_good_cut(outputs, usual, HeldOut(problem, np.arange(4))))
 
     assert chosen(1.0, 1.015, 0.999) == 0
     assert chosen(1.0, 1.03, 1.0) == 1

@@ -107,9 +107,9 @@ def test_measures_of_numbers():
     words = number_measures(still, y).caveat("rows of the test")
     assert words.startswith("All 50 rows of the test get nearly the same prediction of target 1:")
     assert "lower reg_strength" in words
-    assert not number_measures(still, y).hollow  # the other target moves
+    assert not number_measures(still, y).is_trivial  # the other target moves
     assert "of target 1 (and 1 more)" in number_measures(0.01 * still, y).caveat("rows")
-    assert number_measures(0.01 * still, y).hollow
+    assert number_measures(0.01 * still, y).is_trivial
     nothing = number_measures(0 * y[:, :1], 0 * y[:, :1]).caveat("rows")
     assert nothing == "All 50 rows have the same value: there is nothing to tell apart."
     assert number_measures(y[:1], y[:1]).caveat("rows") == ""

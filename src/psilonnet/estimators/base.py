@@ -56,10 +56,10 @@ class BasePSiLON(Promises, Shipping, BaseEstimator):  # type: ignore[misc]
     _loss_name: str
     _stratified: bool
 
-    # What the subclasses say.
+    # What the subclasses define.
 
     def _fit_target(self, y: Any, weight: Array) -> Array:
-        """Check y, note what it tells, and return it as numbers of shape (rows, targets)."""
+        """Check y, keep its classes or shape, and return it as numbers of shape (rows, targets)."""
         raise NotImplementedError
 
     def _make_target(self, y: Array, weight: Array) -> ClassTarget | NumberTarget:
@@ -231,7 +231,7 @@ class BasePSiLON(Promises, Shipping, BaseEstimator):  # type: ignore[misc]
         return whole, splits
 
     def _note(self, choice: Choice | None, whole: Problem) -> None:
-        """Keep what the held-out rows said."""
+        """Keep what was measured on the held-out rows."""
         self.path_ = None if choice is None else choice.path
         self._after_choice(choice, whole)
         self.held_out_score_ = None if choice is None else self._held_out_score(choice, whole)

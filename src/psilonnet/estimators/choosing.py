@@ -1,4 +1,4 @@
-"""What the held-out rows say: which strengths, with knots or without, and how to average them."""
+"""The choice on held-out rows: which strengths, with knots or without, and their average."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Choice:
-    """What the held-out rows said.
+    """What was chosen on the held-out rows.
 
     Attributes
     ----------
@@ -129,7 +129,7 @@ def choose(
         found, path = yield from _try_strengths(problem, splits, strengths, design, selection)
         candidates += found
         paths.append(path)
-    weights = WAYS[selection](candidates, HeldOut(problem, held))
+    weights = SELECTION_RULES[selection](candidates, HeldOut(problem, held))
     order = sorted(np.flatnonzero(weights), key=lambda k: -weights[k])
     picked = [candidates[k] for k in order]
     shares = [float(weights[k]) for k in order]
@@ -160,7 +160,7 @@ def _try_strengths(
     valid = rows_of_splits(problem, [b for _, b in splits], len(strengths))
     spread = [strength for strength in strengths for _ in splits]
     recorder = Recorder()
-    # A short training is cheap, and says too little too early.
+    # A short training is cheap, and its first losses tell too little about its last.
     narrowing = [Narrowing(RUNGS[selection])] if design.plan.steps >= SHORT else []
     run = yield design.job(net, problem, train, valid, spread, recorder, *narrowing)
 
@@ -168,15 +168,13 @@ def _try_strengths(
     losses = run.history.last("valid_loss").reshape(-1, n).mean(dim=1)
     # A strength counts only if none of its folds was lost.
     whole = [
-        k
-        for k in range(len(strengths))
-        if is_whole_setting(run, n, k) and bool(losses[k].isfinite())
+        k for k in range(len(strengths)) if has_all_folds(run, n, k) and bool(losses[k].isfinite())
     ]
     if not whole:
         raise DivergedError(run.history.diverged)
     candidates = []
     for k in whole:
-        nets, outputs = of_setting(run, problem, splits, k)
+        nets, outputs = take_setting(run, problem, splits, k)
         history = history_of(run, [k * n + f for f in range(n)])
         strength = float(strengths[k])
         candidates.append(Candidate(design, strength, float(losses[k]), nets, outputs, history))
@@ -184,15 +182,18 @@ def _try_strengths(
     return candidates, {"knots": [float(design.knots)] * len(strengths), **path}
 
 
-def is_whole_setting(run: Run, folds: int, k: int) -> bool:
-    """Return whether no fold of a strength or norm was lost."""
+def has_all_folds(run: Run, folds: int, k: int) -> bool:
+    """Return whether the networks of all folds of the k-th strength or cut are left."""
     return {k * folds + f for f in range(folds)} <= {*run.members}
 
 
-def of_setting(
+def take_setting(
     run: Run, problem: Problem, splits: Sequence[Split], k: int
 ) -> tuple[Network, Array]:
-    """Return the networks of a strength or norm, and their outputs on rows held out from each."""
+    """Return the networks of the k-th strength or cut, and their outputs on the held-out rows.
+
+    There is one network per split; its outputs are on the rows held out from it.
+    """
     n = len(splits)
     places = [p for p, member in enumerate(run.members) if member // n == k]
     nets = take_members(run.net, torch.tensor(places)).cpu()
@@ -241,31 +242,31 @@ class HeldOut:
         """Return the mean loss."""
         return float(self.losses(outputs).mean())
 
-    def surely_more(self, outputs: Array, usual: Array) -> float:
-        """Return how much more the loss of outputs is, as a share, less one standard error."""
-        losses = self.losses(usual)
+    def excess_loss(self, outputs: Array, reference: Array) -> float:
+        """Return by which share the loss is above that of a reference, less one standard error."""
+        losses = self.losses(reference)
         more = self.losses(outputs) - losses
         error = more.std(correction=0) / len(more) ** 0.5
         return float((more.mean() - error) / losses.mean().clamp(min=1e-300))
 
 
-def all_on(candidates: Sequence[Candidate], k: int) -> Array:
-    """Return all weight on one."""
+def all_weight_on(candidates: Sequence[Candidate], k: int) -> Array:
+    """Return a weight of 1 for one candidate, and 0 for all others."""
     return np.asarray(np.arange(len(candidates)) == k, dtype=float)
 
 
 def best_weights(candidates: Sequence[Candidate], held_out: HeldOut) -> Array:
     """Return all weight on the candidate with the least loss."""
-    return all_on(candidates, int(np.argmin([c.loss for c in candidates])))
+    return all_weight_on(candidates, int(np.argmin([c.loss for c in candidates])))
 
 
-def cautious_weights(candidates: Sequence[Candidate], held_out: HeldOut) -> Array:
+def one_standard_error_weights(candidates: Sequence[Candidate], held_out: HeldOut) -> Array:
     """Return all weight on the strongest candidate within a standard error of the best."""
     best = candidates[int(best_weights(candidates, held_out).argmax())]
     losses = held_out.losses(best.outputs)
     limit = best.loss + float(losses.std(correction=min(1, len(losses) - 1))) / len(losses) ** 0.5
     ranks = [(c.strength, -c.loss) if c.loss <= limit else (-1.0, 0.0) for c in candidates]
-    return all_on(candidates, max(range(len(ranks)), key=ranks.__getitem__))
+    return all_weight_on(candidates, max(range(len(ranks)), key=ranks.__getitem__))
 
 
 def average_weights(candidates: Sequence[Candidate], held_out: HeldOut) -> Array:
@@ -298,8 +299,8 @@ def greedy_weights(outputs: Array, losses_of: Callable[[Array], Array]) -> Array
     return best
 
 
-WAYS = {
+SELECTION_RULES = {
     "average": average_weights,
     "best": best_weights,
-    "one_standard_error": cautious_weights,
+    "one_standard_error": one_standard_error_weights,
 }

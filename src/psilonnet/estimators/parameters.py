@@ -122,7 +122,7 @@ def check_parameters(owner: str, parameters: Mapping[str, Any]) -> None:
 
 
 def auto_steps(rows: int) -> int:
-    """Return how many steps a training takes if nobody says otherwise.
+    """Return how many steps a training takes by default.
 
     Four per row, at least 1,000, and at most 3,000 for up to 2,000 rows; from there on that limit
     grows with the root of the rows, to 10,000.
@@ -135,8 +135,8 @@ def auto_steps(rows: int) -> int:
 
 
 def show_progress(verbose: Any) -> bool:
-    """Return whether to show a bar; "auto" means where somebody looks."""
+    """Return whether to show a bar; "auto" shows it in terminals and notebooks."""
     if verbose != "auto":
         return bool(verbose)
-    somebody = sys.stderr.isatty() or "ipykernel" in sys.modules
-    return somebody and multiprocessing.parent_process() is None
+    interactive = sys.stderr.isatty() or "ipykernel" in sys.modules
+    return interactive and multiprocessing.parent_process() is None

@@ -29,8 +29,8 @@ class Promises:
 
     @property
     def feature_sensitivity_(self: Any) -> Array:
-        """How far the outputs can move with each column, for one deviation or change of level."""
-        return np.asarray(self._bounds.per_deviation)
+        """How far one column can move the outputs, by one standard deviation or change of level."""
+        return np.asarray(self._bounds.per_standard_deviation)
 
     @property
     def feature_sensitivity_raw_(self: Any) -> Array:

@@ -94,7 +94,7 @@ class RegularizationPathDisplay:
 
 
 def spread_strengths(axis: Any, strengths: Floats) -> None:
-    """Lay strengths out by their sizes; one alone gets a decade on each side."""
+    """Draw strengths on a logarithmic axis; one alone gets a decade on each side."""
     low, high = strengths.min(), strengths.max()
     if low == high:
         # Around one number there is nothing that limits could be derived from.
@@ -108,7 +108,7 @@ def spread_strengths(axis: Any, strengths: Floats) -> None:
 
 
 def spread_values(axis: Any, values: Floats) -> None:
-    """Lay values out by their sizes: what was dropped early would squeeze the rest."""
+    """Draw values on a logarithmic axis: large ones, of strengths dropped early, hide the rest."""
     if not (values[np.isfinite(values)] > 0).all():
         return  # no logarithm: a value of zero would be left out
     ticker = require("matplotlib.ticker", "plot")

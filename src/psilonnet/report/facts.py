@@ -13,7 +13,7 @@ from psilonnet.deploy import compact_nets
 from psilonnet.report.html import number
 from psilonnet.tables import CategoryCode
 
-QUIET = ("verbose",)  # says nothing about the model
+NOT_SHOWN = ("verbose",)  # has no effect on the model
 MOST_LABELS = 8
 
 
@@ -95,7 +95,7 @@ def changed_parameters(model: Any) -> list[tuple[str, str, str]]:
     return [
         (name, _said(value), _said(arguments[name].default))
         for name, value in sorted(model.get_params(deep=False).items())
-        if name not in QUIET and _said(value) != _said(arguments[name].default)
+        if name not in NOT_SHOWN and _said(value) != _said(arguments[name].default)
     ]
 
 

@@ -29,8 +29,11 @@ UNITS = {
     "duration": "one day",
     "category": "a change of level",
 }
-PROMISES = ("Proven: ", "The columns that can move it most:")  # how the promise begins
-HOLLOW = "But a model that says the same of all rows has nowhere to go: a small bound is no merit. "
+PROOF_STARTS = ("Proven: ", "The columns that can move it most:")  # lines of summary()
+SMALL_BOUND = (
+    "But this model gives all rows the same answer. Its bound is small for that reason, which is "
+    "no merit. "
+)
 LOADING = """import psilonnet
 
 # Written by model.save("model.psilon").
@@ -92,7 +95,7 @@ def key_figures(model: Any, network: Network, score: tuple[str, Any] | None) -> 
             words += "; always saying {} scores {:.3f}".format(*score[1].most_frequent)
         pairs.append((words, f"{score[1].score:.3f}"))
     if numbers.any():
-        what = "proven limit of the output's move, for one deviation of every number"
+        what = "proven limit of the output's move, for one standard deviation of every number"
         pairs.append((what, number(bound)))
     share = network.nonzero / network.weights
     pairs += [
@@ -102,25 +105,26 @@ def key_figures(model: Any, network: Network, score: tuple[str, Any] | None) -> 
     return definitions(pairs, "key")
 
 
-def proof_section(model: Any, *, hollow: bool) -> Html:
+def proof_section(model: Any, *, is_trivial: bool) -> Html:
     """Tell how far the output can move, in words, in units of the table, and as a picture.
 
     Parameters
     ----------
     model : fitted estimator
-    hollow : bool
-        Whether it says the same of all rows, so that nothing follows from a small move.
+    is_trivial : bool
+        Whether it gives all rows the same answer, so that a small bound is no merit.
     """
     said = model.summary().splitlines()
-    first = next(k for k, line in enumerate(said) if line.startswith(PROMISES))
-    sentence = " ".join(said[first : first + 2])  # the promise, without columns
+    first = next(k for k, line in enumerate(said) if line.startswith(PROOF_STARTS))
+    sentence = " ".join(said[first : first + 2])  # what is proven, without columns
     words = "This holds for every row there can be, not for most of those that were tried. "
-    words += HOLLOW if hollow else ""
+    words += SMALL_BOUND if is_trivial else ""
     if is_classifier(model):
         words += LOG_ODDS if len(model.classes_) == 2 else LOGITS
     caption = (
-        "One bar per column: the most that it can move the output by itself, with one deviation "
-        "of a number or any change of level. The longer the bar, the more its errors can matter."
+        "One bar per column: the most that it can move the output by itself, with one "
+        "standard deviation of a number or any change of level. The longer the bar, the more its "
+        "errors can matter."
     )
     # A number that never varies can still be missing, and that can move the output.
     marked = [isinstance(c, NumberCode) and c.has_missing for c in model.encoder_.codes]
@@ -128,7 +132,7 @@ def proof_section(model: Any, *, hollow: bool) -> Html:
     caption += f" {still:,} of the columns cannot move it at all." if still else ""
     return section(
         "What is proven?",
-        paragraph(sentence, class_="promise"),
+        paragraph(sentence, class_="proof"),
         paragraph(words),
         tag(
             "div",
@@ -146,7 +150,7 @@ def _bounds_table(model: Any) -> Html:
         moves, limits = [UNITS[kind]], [number(model.feature_sensitivity_raw_[k])]
         if kind != "category":
             days = "" if kind == "number" else " days"
-            moves.append(f"{number(model.encoder_.codes[k].scale)}{days} (one deviation)")
+            moves.append(f"{number(model.encoder_.codes[k].scale)}{days} (one standard deviation)")
             limits.append(number(model.feature_sensitivity_[k]))
         rows.append((name(model, k), lines(moves), lines(limits)))
     return table(("Column", "moves by", "output, at most"), rows, numbers=[2])

@@ -55,7 +55,7 @@ class Rows:
             _check_weight(self.weight, len(self.x))
         in_use = self.weight if self.own is None else self._own_weight(self.own)
         if in_use is not None:
-            _check_everybody_has_rows(in_use)
+            _check_members_have_rows(in_use)
 
     @property
     def count(self) -> int:
@@ -148,7 +148,7 @@ def _check_weight(weight: Tensor, count: int) -> None:
         raise ValueError(f"A weight must be finite and not negative. Got {float(bad[0])}.")
 
 
-def _check_everybody_has_rows(weight: Tensor) -> None:
+def _check_members_have_rows(weight: Tensor) -> None:
     without = (weight.sum(dim=-1) <= 0).reshape(-1).nonzero().flatten().tolist()
     if without:
         who = "A table" if weight.dim() == 1 else f"Member {without[0]}"

@@ -83,8 +83,9 @@ def narrowing_cost(members: int, rungs: Sequence[tuple[float, int]] = NARROWING)
 def narrow(strengths: Sequence[float], losses: Sequence[float], kept: int) -> list[int]:
     """Return the positions of the best strength so far and of its stronger neighbours.
 
-    Training goes on to overfit, so the best strength only moves up: what is weaker than the
-    best so far has had its time. At the strong end weaker neighbours fill up.
+    The longer a training, the more it overfits, so the best strength only becomes stronger:
+    strengths weaker than the best so far are dropped. Where too few stronger ones are left, weaker
+    neighbours are kept as well.
 
     Examples
     --------
@@ -127,7 +128,7 @@ class Narrowing(Callback):
             )
 
     def on_evaluation(self, run: Run) -> None:
-        """Drop the members that are out of the running."""
+        """Drop the members whose strengths are not kept."""
         previous = run.history.step[-2] if len(run.history.step) > 1 else 0
         for fraction, kept in self.rungs:
             strengths, group = torch.unique(run.reg_strength.cpu(), return_inverse=True)

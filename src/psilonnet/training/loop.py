@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from psilonnet.training.losses import Loss
     from psilonnet.training.pruning import Pruning
 
-HOPELESS = 1e6  # a loss this many times the first one counts as diverged
+DIVERGENCE_FACTOR = 1e6  # a loss this many times the first one counts as diverged
 
 
 class Run:
@@ -222,7 +222,7 @@ class Run:
 
     def _drop_diverged(self, losses: list[float], penalties: Tensor) -> None:
         self.first_loss = self.first_loss or [abs(loss) for loss in losses]
-        limits = [HOPELESS * (1 + first) for first in self.first_loss]
+        limits = [DIVERGENCE_FACTOR * (1 + first) for first in self.first_loss]
         fine = [math.isfinite(a) and abs(a) <= b for a, b in zip(losses, limits, strict=True)]
         if self.step == self.plan.steps:  # no further loss would tell what this step has done
             finite = [p.isfinite().flatten(1).all(dim=1) for p in self.net.parameters()]
