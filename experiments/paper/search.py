@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from psilonnet.training import Plan
 
 FIRST = (2, 5, 8)  # of thirteen: 2.5e-4, 2.5e-3, 2.5e-2
-WORSE = 1.01  # times the loss of the mean; nets that have come to it are a hair above
+WORSE = 1.01  # times the loss of the mean; nets that predict it are slightly above
 
 
 def mean_loss(table: Table, parts: Parts) -> float:

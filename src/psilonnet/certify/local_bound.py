@@ -1,4 +1,4 @@
-"""Bounds that hold within a box around a row: many pieces are surely not in use there."""
+"""Bounds that hold within a box around a row, where many pieces cannot be in use."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ FEW = 8  # labels that are listed
 
 @dataclass(frozen=True)
 class ClassMeasures:
-    """How well a classifier tells the classes of some rows.
+    """How well a classifier predicts the classes of some rows.
 
     Attributes
     ----------
@@ -73,7 +73,7 @@ class ClassMeasures:
 
     @property
     def only_class(self) -> int | None:
-        """The class that is predicted for all rows, if it is the same; one row says nothing."""
+        """The class that is predicted for all rows; None if there are several, or only one row."""
         return self.predicted[0] if len(set(self.predicted)) == 1 and self.rows > 1 else None
 
     @property
@@ -104,7 +104,7 @@ class ClassMeasures:
         )
 
     def in_words(self) -> str:
-        """Return how good the predictions are, beside what needs no model."""
+        """Return how good the predictions are, beside those of always saying one class."""
         label, share = self.most_frequent
         words = f"accuracy {self.accuracy:.3f} (always saying {label}: {share:.3f})"
         words += "" if self.log_loss is None else f", log loss {self.log_loss:.3f}"
@@ -136,7 +136,7 @@ class ClassMeasures:
 
 @dataclass(frozen=True)
 class NumberMeasures:
-    """How well a regressor tells the targets of some rows.
+    """How well a regressor predicts the targets of some rows.
 
     Attributes
     ----------
@@ -156,7 +156,7 @@ class NumberMeasures:
 
     @property
     def constant_targets(self) -> list[int]:
-        """The targets whose predictions hardly differ; one row says nothing."""
+        """The targets whose predictions hardly differ; none if there is only one row."""
         pairs = enumerate(zip(self.given, self.predicted, strict=True))
         return [k for k, (given, own) in pairs if own <= CONSTANT * given] if self.rows > 1 else []
 
@@ -220,7 +220,7 @@ def class_measures(
     y: Array,
     weight: Array | None = None,
 ) -> ClassMeasures:
-    """Return how well classes are told.
+    """Return how well classes are predicted.
 
     Parameters
     ----------
@@ -271,7 +271,7 @@ def area_under_curve(score: Array, positive: Array, weight: Array) -> float | No
 
 
 def number_measures(predicted: Array, y: Array, weight: Array | None = None) -> NumberMeasures:
-    """Return how well numbers are told, both of shape (rows, targets)."""
+    """Return how well numbers are predicted, both of shape (rows, targets)."""
     weight = np.ones(len(y)) if weight is None else weight.astype(float)
     given = [_robust_standard_deviation(column, weight) for column in y.T]
     own = [weighted_mean_and_deviation(column, weight)[1] for column in predicted.T]

@@ -1,4 +1,4 @@
-"""The section about how good a model is, beside what needs no model."""
+"""The section about how good a model is, beside always saying the most frequent class."""
 
 from __future__ import annotations
 

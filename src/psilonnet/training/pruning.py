@@ -141,8 +141,8 @@ def drop_neurons_(net: Network, shares: Tensor, optimizer: Adam) -> Tensor:
     carries what the paths from it to the outputs weigh. From the top layer down, the lightest
     neurons are dropped that have a member's share of their layer together, but never the heaviest.
     Under the projection alone their weights stay zero. Rows that lose much are brought back to a
-    norm of 2, or to their own if it was less: short ones would become dense. A residual block passes
-    its inputs on whatever its weights are, so none of them is dropped.
+    norm of 2, or to their own if it was less: short ones would become dense. A residual block
+    passes its inputs on whatever its weights are, so none of them is dropped.
 
     Parameters
     ----------
