@@ -30,10 +30,7 @@ UNITS = {
     "category": "a change of level",
 }
 PROOF_STARTS = ("Proven: ", "The columns that can move it most:")  # lines of summary()
-SMALL_BOUND = (
-    "But this model gives all rows the same answer. Its bound is small for that reason, which is "
-    "no merit. "
-)
+SMALL_BOUND = "But this model gives all rows the same answer: then a small bound is no merit. "
 LOADING = """import psilonnet
 
 # Written by model.save("model.psilon").
