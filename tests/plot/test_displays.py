@@ -139,5 +139,5 @@ def test_radius_refuses_labels_of_which_none_is_a_class(labels):
     x = np.random.default_rng(0).normal(size=(80, 3))
     classifier = PSiLONClassifier(**SMALL).fit(x, (x[:, 0] > 0).astype(int))
     y = np.array(labels)[(x[:, 0] > 0).astype(int)]
-    with pytest.raises(ValueError, match=r"must be a class of the model.*\[0, 1\].*type that fit"):
+    with pytest.raises(ValueError, match=r"must be classes of the model: \[0, 1\].*type that fit"):
         CertifiedRadiusDisplay.from_estimator(classifier, x, y)

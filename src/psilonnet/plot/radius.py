@@ -97,8 +97,8 @@ def _is_right(estimator: Any, X: Any, y: Any) -> Array:  # noqa: N803
     labels, classes = column_or_1d(y), estimator.classes_.tolist()
     if not set(labels.tolist()) & set(classes):
         raise ValueError(
-            "At least one label in 'y' must be a class of the model, one of "
-            f"{reprlib.repr(classes)}. Got {reprlib.repr(labels.tolist())}: give labels of the "
-            "type that fit was given."
+            f"The labels must be classes of the model: {reprlib.repr(classes)}. None of y is; it "
+            f"holds {reprlib.repr(sorted(set(labels.tolist()), key=str))}: give labels of the type "
+            "that fit was given."
         )
     return np.asarray(estimator.predict(X) == labels)
