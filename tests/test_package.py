@@ -52,8 +52,8 @@ PAGES = [
     "docs/onnx.md",
     "docs/own_loop.md",
     "docs/pieces.md",
+    "docs/predict_files.md",
     "docs/report.md",
-    "docs/scoring.md",
     "docs/training.md",
 ]
 

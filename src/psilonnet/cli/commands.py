@@ -11,8 +11,8 @@ import typer
 
 import psilonnet  # its names load when they are used, so that --help is quick
 from psilonnet.cli.files import check_folder, with_target, write_table
+from psilonnet.cli.predict_files_command import predict_files
 from psilonnet.cli.rows import DayFirst, Decimal, Words, read_for, read_training, text_style
-from psilonnet.cli.score_command import score
 
 app = typer.Typer(
     help="Neural networks for small tables that come with a proof.",
@@ -21,7 +21,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-app.command()(score)
+app.command()(predict_files)
 
 FEW_CLASSES = 10
 

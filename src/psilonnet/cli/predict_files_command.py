@@ -1,4 +1,4 @@
-"""The command that scores many rows."""
+"""The command that predicts every row of many files."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Runtime(str, Enum):
     onnx = "onnx"
 
 
-def score(
+def predict_files(
     model: Annotated[
         Path, typer.Argument(help="A model file, or a folder written by export_numpy.")
     ],
@@ -43,12 +43,12 @@ def score(
 ) -> None:
     """Predict every row of many Parquet files; run it again to go on after a stop.
 
-    Example: psilonnet score houses.psilon 'in/*.parquet' --out out/ --keep id
+    Example: psilonnet predict-files houses.psilon 'in/*.parquet' --out out/ --keep id
     """
     from psilonnet import scale  # noqa: PLC0415  # so that --help is quick
 
     try:
-        done = scale.score(
+        done = scale.predict_files(
             model,
             files,
             out,
@@ -60,7 +60,7 @@ def score(
         )
     except KeyboardInterrupt:
         raise stopped(out) from None
-    except scale.ScoringFailedError as error:
+    except scale.FilesFailedError as error:
         raise ValueError(str(error)) from None
     for kind, noun in TEXT_KINDS.items():
         if names := [repr(name) for name, known in done.text.items() if known == kind]:

@@ -10,7 +10,7 @@ import numpy as np
 from psilonnet._extras import require
 
 if TYPE_CHECKING:
-    from psilonnet.scale.keys import Groups, Integers
+    from psilonnet.scale.many.groups import Groups, Integers
 
 Numbers = np.ndarray[Any, np.dtype[np.uint64]]
 

@@ -1,4 +1,4 @@
-"""A driver for the fault tests: python driver.py FOLDER N_CELLS CLUSTER"""
+"""A driver for the fault tests: python cells_driver.py FOLDER N_CELLS CLUSTER"""
 
 import sys
 import time

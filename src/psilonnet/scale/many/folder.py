@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from psilonnet._extras import require
 from psilonnet._files import written
-from psilonnet.scale.keys import key_name
+from psilonnet.scale.many.groups import key_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

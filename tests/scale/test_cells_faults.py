@@ -9,11 +9,11 @@ from pathlib import Path
 from disturbance import KILLS, Disturbed, needs_proc, two_nodes
 from psilonnet.scale import Results, run_cells
 
-DRIVER = Path(__file__).with_name("driver.py")
+DRIVER = Path(__file__).with_name("cells_driver.py")
 
 
 def load_driver():
-    spec = importlib.util.spec_from_file_location("driver", DRIVER)
+    spec = importlib.util.spec_from_file_location("cells_driver", DRIVER)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module

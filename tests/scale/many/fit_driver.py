@@ -1,4 +1,4 @@
-"""A driver for the fault tests: python many_driver.py FOLDER N_GROUPS CLUSTER RETRIES"""
+"""A driver for the fault tests: python fit_driver.py FOLDER N_GROUPS CLUSTER RETRIES"""
 
 import os
 import signal
@@ -10,7 +10,7 @@ import pandas as pd
 
 from psilonnet import PSiLONRegressor
 from psilonnet.scale import fit_many
-from psilonnet.scale import many as many_module
+from psilonnet.scale import many as fit_module
 
 POISON = "poison"
 
@@ -40,8 +40,8 @@ def make_table(n, *, poisoned):
 
 
 def fit(folder, n, *, poisoned, cluster=None, retries=0):
-    many_module.GROUPS_PER_TASK = 4  # many short tasks
-    many_module.RETRIES = retries  # the poison kills a worker each time
+    fit_module.GROUPS_PER_TASK = 4  # many short tasks
+    fit_module.RETRIES = retries  # the poison kills a worker each time
     estimator = Fragile(width=8, depth=1, max_steps=20, reg_strength=1e-3, knots=0, random_state=0)
     table = make_table(n, poisoned=poisoned)
     given = {"by": "group", "target": "y", "estimator": estimator, "progress": False}

@@ -46,7 +46,7 @@ class Source:
 
 @dataclass(frozen=True)
 class Block:
-    """Consecutive row groups of a file, scored and written together.
+    """Consecutive row groups of a file, predicted and written together.
 
     Attributes
     ----------
@@ -89,8 +89,8 @@ def find_files(files: str | os.PathLike[str] | Iterable[str | os.PathLike[str]])
             if found.setdefault(name, path) != path:
                 raise ValueError(
                     "The outputs are named after the files, so their names must differ. Got "
-                    f"{str(found[name])!r} and {str(path)!r}: rename one, or score them into "
-                    "different folders."
+                    f"{str(found[name])!r} and {str(path)!r}: rename one, or write "
+                    "their predictions to different folders."
                 )
     return dict(sorted(found.items()))
 
@@ -183,7 +183,7 @@ def check_schemas(
         more = [f"and {len(faults) - 5} more"] if len(faults) > 5 else []
         raise ValueError(
             "Every file must have the columns of the model, with the kinds of values of fit, and "
-            "those to keep: mend the files. Nothing was scored. "
+            "those to keep: mend the files. Nothing was predicted. "
             + "; ".join([*faults[:5], *more])
             + "."
         )

@@ -11,11 +11,11 @@ from tqdm.auto import tqdm
 
 from psilonnet._files import remove_asides
 from psilonnet._warnings import warn_user
-from psilonnet.scale.block_output import BlockScorer
-from psilonnet.scale.blocks import check_schemas, find_files, read_sources
 from psilonnet.scale.cells import outcomes
 from psilonnet.scale.failures import SomeFailedError, warn_far
-from psilonnet.scale.shipped import ship_model
+from psilonnet.scale.files.blocks import check_schemas, find_files, read_sources
+from psilonnet.scale.files.runtime import export_model
+from psilonnet.scale.files.writer import BlockWriter
 from psilonnet.scale.text_columns import text_columns
 from psilonnet.tables import LossWarning, TextStyle
 
@@ -23,15 +23,15 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Iterable, Sequence
 
-    from psilonnet.scale.blocks import Block
-    from psilonnet.scale.shipped import ShippedModel
+    from psilonnet.scale.files.blocks import Block
+    from psilonnet.scale.files.runtime import ExportedModel
 
 Failures = list[tuple[str, Exception]]
 
 
 @dataclass(frozen=True)
-class Scored:
-    """What a run of :func:`score` leaves.
+class PredictedFiles:
+    """What a run of :func:`predict_files` leaves.
 
     Attributes
     ----------
@@ -40,7 +40,7 @@ class Scored:
     rows : int
         Rows in all outputs.
     new_rows : int
-        Rows that this run has scored; the others were there before.
+        Rows that this run has predicted; the others were there before.
     text : dict from column to {"number", "time"}
         Columns of text that were read as numbers or times.
     """
@@ -51,16 +51,16 @@ class Scored:
     text: dict[str, str] = field(default_factory=dict)
 
 
-class ScoringFailedError(SomeFailedError):
-    """Some blocks or files could not be scored; the outputs of all others are written."""
+class FilesFailedError(SomeFailedError):
+    """Some blocks or files could not be predicted; the outputs of all others are written."""
 
     heading = (
-        "Blocks or files that could not be scored: {count}. All others are written: mend or remove "
-        "these files and run the same again, and only what is missing is scored."
+        "Blocks or files that could not be predicted: {count}. All others are written: mend or "
+        "remove these files and run the same again, and only what is missing is predicted."
     )
 
 
-def score(
+def predict_files(
     model: Any,
     files: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
     out: str | os.PathLike[str],
@@ -71,12 +71,12 @@ def score(
     block_rows: int = 1_000_000,
     progress: bool = True,
     text: TextStyle | None = None,
-) -> Scored:
-    """Score every row of many Parquet files, and write the predictions to Parquet files.
+) -> PredictedFiles:
+    """Predict every row of many Parquet files, and write the predictions to Parquet files.
 
     The files are cut into blocks of row groups. Each block becomes one file in ``out``, named
     after its file and its number, and is written whole or not at all. Run the same again after a
-    stop of any kind, and only the missing blocks are scored. Memory does not grow with the rows.
+    stop of any kind, and only the missing blocks are predicted. Memory does not grow with the rows.
     A warning counts the blocks that have rows far outside the range of the training rows, which
     only the runtime "numpy" sees.
 
@@ -91,7 +91,7 @@ def score(
     keep : sequence of str
         Columns to carry over, such as an identifier.
     cluster : str, optional
-        ``None`` scores in this process. ``"local"`` starts Ray on this machine, and any other
+        ``None`` predicts in this process. ``"local"`` starts Ray on this machine, and any other
         value is the address of a Ray cluster; both need the extra ``ray``.
     runtime : {"numpy", "onnx"}
         ``"numpy"`` computes in float64, as certificates assume. ``"onnx"`` computes in float32,
@@ -106,16 +106,16 @@ def score(
 
     Returns
     -------
-    Scored
+    PredictedFiles
         The outputs have the columns to keep, ``prediction``, and for classifiers
         ``probability of`` each class.
 
     Raises
     ------
     ValueError
-        Before the first row is scored: if files lack columns or hold other kinds of values, or if
-        outputs are there that were made from something else.
-    ScoringFailedError
+        Before the first row is predicted: if files lack columns or hold other kinds of values, or
+        if outputs are there that were made from something else.
+    FilesFailedError
         At the end, if files cannot be read or hold infinite numbers, or text that can be read in
         two ways or, mostly, in none.
     OSError
@@ -129,45 +129,45 @@ def score(
     folder = Path(out).resolve()
     found = find_files(files)
     _check_apart(found.values(), folder)
-    shipped = ship_model(model, runtime)
-    _check_names(shipped, keep)
+    exported = export_model(model, runtime)
+    _check_names(exported, keep)
     schemas, blocks, failures = read_sources(found, block_rows)
-    check_schemas(schemas, shipped.columns, keep, text=text is not None)
-    scorer = BlockScorer(shipped, str(folder), tuple(keep), text or TextStyle())
-    missing = [block for block in blocks if not scorer.is_done(block)]
+    check_schemas(schemas, exported.columns, keep, text=text is not None)
+    writer = BlockWriter(exported, str(folder), tuple(keep), text or TextStyle())
+    missing = [block for block in blocks if not writer.is_done(block)]
     folder.mkdir(parents=True, exist_ok=True)
-    failed, far = _score_blocks(scorer, missing, blocks, cluster, progress)
+    failed, far = _predict_blocks(writer, missing, blocks, cluster, progress)
     warn_far(far, "blocks")
     if failures or failed:
-        raise ScoringFailedError([*failures, *failed])
+        raise FilesFailedError([*failures, *failed])
     outputs = [folder / block.output for block in blocks]
     remove_asides(set(outputs))
     rows, new_rows = (sum(block.rows for block in part) for part in (blocks, missing))
-    texts = [text_columns(schema, shipped.columns) for schema in schemas.values()]
-    return Scored(
+    texts = [text_columns(schema, exported.columns) for schema in schemas.values()]
+    return PredictedFiles(
         outputs, rows, new_rows, {n: kind for found in texts for n, kind in found.items()}
     )
 
 
-def _score_blocks(
-    scorer: BlockScorer,
+def _predict_blocks(
+    writer: BlockWriter,
     missing: list[Block],
     blocks: list[Block],
     cluster: str | None,
     progress: bool,
 ) -> tuple[Failures, int]:
-    """Score the missing blocks; return those that failed, and how many have rows far out."""
+    """Predict the missing blocks; return those that failed, and how many have rows far out."""
     rows = sum(block.rows for block in blocks)
     done = rows - sum(block.rows for block in missing)
     failures: Failures = []
     unread: Counter[str] = Counter()
     far = 0
     with tqdm(total=rows, initial=done, unit="row", unit_scale=True, disable=not progress) as bar:
-        for block, notes, error in outcomes(scorer, missing, cluster):
+        for block, notes, error in outcomes(writer, missing, cluster):
             # What is wrong with a file is another error; this is the disk, and more would follow.
             if isinstance(error, OSError):
                 raise OSError(
-                    f"The output {block.output!r} could not be written to {scorer.out!r} "
+                    f"The output {block.output!r} could not be written to {writer.out!r} "
                     f"({error}). All outputs before it are safe: make room on the disk and run "
                     "the same again."
                 ) from error
@@ -194,13 +194,13 @@ def _check_apart(files: Iterable[Path], out: Path) -> None:
     inside = [path for path in files if out in path.resolve().parents]
     if inside:
         raise ValueError(
-            "The outputs must go to a folder without files to score, or a second run would score "
+            "The outputs must go to a folder without files to predict, or a second run would read "
             f"its own outputs. {str(inside[0])!r} is in {str(out)!r}: choose another 'out'."
         )
 
 
-def _check_names(shipped: ShippedModel, keep: Sequence[str]) -> None:
-    names = [*keep, *(name for name, _ in shipped.output_fields)]
+def _check_names(exported: ExportedModel, keep: Sequence[str]) -> None:
+    names = [*keep, *(name for name, _ in exported.output_fields)]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise ValueError(

@@ -10,26 +10,26 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from psilonnet._extras import require
 from psilonnet._files import written
-from psilonnet.scale.blocks import UnreadableError, fingerprint
 from psilonnet.scale.failures import first_line
-from psilonnet.scale.shipped import open_model
+from psilonnet.scale.files.blocks import UnreadableError, fingerprint
+from psilonnet.scale.files.runtime import open_model
 from psilonnet.scale.text_columns import with_text_read
 from psilonnet.tables import TextStyle
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from psilonnet.scale.blocks import Block
-    from psilonnet.scale.shipped import ShippedModel
+    from psilonnet.scale.files.blocks import Block
+    from psilonnet.scale.files.runtime import ExportedModel
 
 BATCH = 131_072  # rows in memory at a time, and of a row group that is written
 BUFFER = 1 << 20  # bytes of a column read at a time
-FACTS = b"psilonnet.score"
+FACTS = b"psilonnet.predict_files"
 CLEAR = asdict(TextStyle())  # of an output for which nothing had to be said about text
 
 
 class BlockNotes(NamedTuple):
-    """What there is to say about a block that was scored.
+    """What there is to say about a block that was predicted.
 
     Attributes
     ----------
@@ -44,12 +44,12 @@ class BlockNotes(NamedTuple):
 
 
 @dataclass(frozen=True)
-class BlockScorer:
-    """Scores blocks into a folder, in this process or in a worker of a cluster.
+class BlockWriter:
+    """Predicts blocks and writes them to a folder, in this process or in a worker of a cluster.
 
     Attributes
     ----------
-    model : ShippedModel
+    model : ExportedModel
     out : str
     keep : tuple of str
         Columns that are carried over.
@@ -57,7 +57,7 @@ class BlockScorer:
         How text is read where the model takes numbers or times.
     """
 
-    model: ShippedModel
+    model: ExportedModel
     out: str
     keep: tuple[str, ...]
     text: TextStyle = field(default_factory=TextStyle)
@@ -83,12 +83,12 @@ class BlockScorer:
         if changed := [_WORDS[k] for k in wanted if found.get(k) != wanted[k]]:
             raise ValueError(
                 f"The output {str(path)!r} was made with {' and '.join(changed)}. Delete it and "
-                f"the other outputs of {block.source.path!r}, or score into another folder."
+                f"the other outputs of {block.source.path!r}, or write to another folder."
             )
         return True
 
     def __call__(self, block: Block) -> BlockNotes:
-        """Score a block, unless its output is there."""
+        """Predict a block and write it, unless its output is there."""
         path = Path(self.out, block.output)
         if path.exists():  # Ray starts a block again if it did not hear that it was done
             return BlockNotes({}, False)

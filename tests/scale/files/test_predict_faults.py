@@ -1,4 +1,4 @@
-"""Scoring on a real Ray cluster of two nodes that loses workers, a node, its driver and its disk.
+"""Files on a real Ray cluster of two nodes that loses workers, a node, its driver and its disk.
 
 Set PSILONNET_KILLS to kill more workers than the few of the everyday run.
 """
@@ -12,9 +12,9 @@ import pytest
 
 from disturbance import KILLS, Disturbed, needs_proc, resize_disk, small_disk, two_nodes
 from psilonnet import PSiLONClassifier
-from psilonnet.scale import ScoringFailedError, score
+from psilonnet.scale import FilesFailedError, predict_files
 
-DRIVER = Path(__file__).with_name("scoring_driver.py")
+DRIVER = Path(__file__).with_name("predict_driver.py")
 BLOCK_ROWS, BLOCKS = 10_000, 3  # of the driver, and of each file
 COLUMNS = [f"x{k}" for k in range(6)]
 
@@ -82,14 +82,14 @@ def test_faults_lose_nothing_repeat_nothing_and_name_the_bad(model, tmp_path):
         run.kill_workers(KILLS - KILLS // 2)
         assert run.process.wait(timeout=300) == 1, run.said()
     assert run.killed == KILLS
-    with pytest.raises(ScoringFailedError):
-        score(model, source, calm, keep=["id"], block_rows=BLOCK_ROWS, progress=False)
+    with pytest.raises(FilesFailedError):
+        predict_files(model, source, calm, keep=["id"], block_rows=BLOCK_ROWS, progress=False)
     check_same(out, calm)
     assert len(outputs(out)) == BLOCKS * count - 1
     # What was there before the driver was killed has not been written again.
     assert {name: (out / name).stat().st_mtime_ns for name in written} == written
     for words in (
-        "could not be scored: 2",
+        "could not be predicted: 2",
         f"1.parquet', rows {BLOCK_ROWS} to {2 * BLOCK_ROWS - 1}: its rows cannot be read",
         "cut.parquet': not a readable Parquet file",
     ):
@@ -102,7 +102,7 @@ def test_full_disk_ends_the_run_and_loses_nothing(model, tmp_path):
     out = disk / "out"
     write_files(source, 3)
     options = {"keep": ["id"], "block_rows": BLOCK_ROWS, "progress": False}
-    score(model, source, calm, **options)
+    predict_files(model, source, calm, **options)
     size = sum(path.stat().st_size for path in calm.iterdir())
     with small_disk(disk, size // 2), two_nodes() as (cluster, _):
         words = [DRIVER, model, source, out, cluster.address]

@@ -1,15 +1,16 @@
-"""Scoring many rows: ``psilonnet.scale.score`` against the bare predictor, and its memory.
+"""Many rows: ``psilonnet.scale.predict_files`` against the bare predictor, and its memory.
 
-Made-up rows are written to Parquet files in a temporary folder. A pruned model scores them
+Made-up rows are written to Parquet files in a temporary folder. A pruned model predicts them
 
 - with the bare predictor in a loop that reads and writes the same columns in the same batches,
-- with ``score`` in this process, and on Ray with one core,
+- with ``predict_files`` in this process, and on Ray with one core,
 
-in turn, portion by portion, because machines are noisy. Then a process of its own scores a quarter
-of the rows, and one all of them, and tells its peak memory (Linux only). ``rows_per_s_core`` is per
-second of a core's time, ``rows_per_s`` per second of the clock: they differ on a busy machine.
+in turn, portion by portion, because machines are noisy. Then a process of its own predicts a
+quarter of the rows, and one all of them, and tells its peak memory (Linux only).
+``rows_per_s_core`` is per second of a core's time, ``rows_per_s`` per second of the clock: they
+differ on a busy machine.
 
-    python -m benchmarks.scoring [--quick] [--rows 20000000]
+    python -m benchmarks.predict_files [--quick] [--rows 20000000]
 """
 
 import argparse
@@ -34,13 +35,13 @@ import pyarrow.parquet as pq
 
 from benchmarks.figures import print_figures
 from psilonnet.deploy.predictor import Predictor, class_numbers, probabilities
-from psilonnet.scale import score
+from psilonnet.scale import predict_files
 
 FULL, QUICK = 20_000_000, 200_000
 COLUMNS = [f"x{k}" for k in range(10)]
 FILE_ROWS, GROUP_ROWS, BATCH, CALL = 1_000_000, 250_000, 131_072, 2048
-COMPARED = 4_000_000  # rows at most that are scored in all three ways
-FILES, PORTIONS = 4, 2  # at least, and what is scored in turn
+COMPARED = 4_000_000  # rows at most that are predicted in all three ways
+FILES, PORTIONS = 4, 2  # at least, and what is predicted in turn
 
 
 def write_files(folder: Path, rows: int) -> list[Path]:
@@ -77,8 +78,8 @@ def export_model(folder: Path, width: int, steps: int) -> None:
     model.fit(x, y).export_numpy(folder)
 
 
-def score_bare(predictor: Predictor, path: Path, out: Path) -> None:
-    """Score a file with the predictor alone: nothing is checked, kept safe or resumed."""
+def predict_bare(predictor: Predictor, path: Path, out: Path) -> None:
+    """Predict a file with the predictor alone: nothing is checked, kept safe or resumed."""
     labels, writer = pa.array(predictor.classes), None
     out.mkdir(exist_ok=True)
     for batch in pq.ParquetFile(path).iter_batches(BATCH, use_threads=False):
@@ -104,20 +105,20 @@ def score_bare(predictor: Predictor, path: Path, out: Path) -> None:
 
 
 def compare(paths: list[Path], model: Path, folder: Path) -> dict[str, float]:
-    """Return the seconds of each way to score the same files, taken in turn."""
+    """Return the seconds of each way to predict the same files, taken in turn."""
     import ray  # noqa: PLC0415
 
     predictor = Predictor(model)
 
-    def score_all_bare(own: list[Path]) -> None:
+    def predict_all_bare(own: list[Path]) -> None:
         for path in own:
-            score_bare(predictor, path, folder / "bare")
+            predict_bare(predictor, path, folder / "bare")
 
     options: dict[str, Any] = {"keep": ["id"], "progress": False}
     ways: dict[str, Callable[[list[Path]], object]] = {
-        "bare": score_all_bare,
-        "score": lambda own: score(model, own, folder / "score", **options),
-        "ray": lambda own: score(model, own, folder / "ray", cluster="local", **options),
+        "bare": predict_all_bare,
+        "predict_files": lambda own: predict_files(model, own, folder / "files", **options),
+        "ray": lambda own: predict_files(model, own, folder / "ray", cluster="local", **options),
     }
     seconds = dict.fromkeys(ways, 0.0)
     warm = folder / "warm.parquet"
@@ -136,16 +137,16 @@ def compare(paths: list[Path], model: Path, folder: Path) -> dict[str, float]:
     return seconds
 
 
-def score_alone(model: Path, paths: list[Path], out: Path) -> dict[str, float]:
-    """Score files in a process of its own; return its seconds and its peak memory."""
-    words = [sys.executable, "-m", "benchmarks.scoring", "--child", str(model), str(out)]
+def predict_alone(model: Path, paths: list[Path], out: Path) -> dict[str, float]:
+    """Predict files in a process of its own; return its seconds and its peak memory."""
+    words = [sys.executable, "-m", "benchmarks.predict_files", "--child", str(model), str(out)]
     done = run([*words, *map(str, paths)], capture_output=True, text=True, check=True)
     return dict(json.loads(done.stdout.splitlines()[-1]))
 
 
 def child(model: str, out: str, *paths: str) -> None:
     start, start_cpu = perf_counter(), process_time()
-    score(model, paths, out, keep=["id"], progress=False)
+    predict_files(model, paths, out, keep=["id"], progress=False)
     seconds, cpu = perf_counter() - start, process_time() - start_cpu
     # Not getrusage: the peak that it tells begins with that of the parent.
     facts = dict(line.split(":") for line in Path("/proc/self/status").read_text().splitlines())
@@ -153,8 +154,8 @@ def child(model: str, out: str, *paths: str) -> None:
     print_figures({"seconds": seconds, "cpu": cpu, "peak_mb": peak})
 
 
-def scoring_figures(rows: int) -> dict[str, float]:
-    """Measure scoring on so many rows, and return the figures."""
+def prediction_figures(rows: int) -> dict[str, float]:
+    """Measure prediction of so many rows, and return the figures."""
     with TemporaryDirectory() as temporary:
         folder = Path(temporary)
         (folder / "in").mkdir()
@@ -164,14 +165,14 @@ def scoring_figures(rows: int) -> dict[str, float]:
         portion = paths[: max(FILES, COMPARED * len(paths) // rows)]
         compared = sum(pq.read_metadata(path).num_rows for path in portion)
         seconds = compare(portion, folder / "model", folder)
-        quarter = score_alone(folder / "model", paths[: len(paths) // 4], folder / "quarter")
-        whole = score_alone(folder / "model", paths, folder / "whole")
+        quarter = predict_alone(folder / "model", paths[: len(paths) // 4], folder / "quarter")
+        whole = predict_alone(folder / "model", paths, folder / "whole")
     return {
         "rows": rows,
         "rows_per_s_core": rows / whole["cpu"],
         "rows_per_s": rows / whole["seconds"],
         "rows_per_s_bare": compared / seconds["bare"],
-        "score_over_bare": seconds["bare"] / seconds["score"],
+        "files_over_bare": seconds["bare"] / seconds["predict_files"],
         "ray_over_bare": seconds["bare"] / seconds["ray"],
         "peak_mb_quarter": quarter["peak_mb"],
         "peak_mb": whole["peak_mb"],
@@ -189,7 +190,7 @@ def main() -> None:
     if arguments.child:
         child(*arguments.child)
     else:
-        print_figures(scoring_figures(QUICK if arguments.quick else arguments.rows))
+        print_figures(prediction_figures(QUICK if arguments.quick else arguments.rows))
 
 
 if __name__ == "__main__":

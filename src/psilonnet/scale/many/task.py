@@ -12,13 +12,13 @@ from sklearn.base import clone
 
 from psilonnet._extras import require
 from psilonnet.estimators.together import fit_together
-from psilonnet.scale.digests import digests_of, has_value
-from psilonnet.scale.keys import groups_of
+from psilonnet.scale.many.digests import digests_of, has_value
+from psilonnet.scale.many.groups import groups_of
 
 if TYPE_CHECKING:
     from psilonnet.estimators.base import BasePSiLON
-    from psilonnet.scale.keys import Groups
-    from psilonnet.scale.model_folder import ModelFolder
+    from psilonnet.scale.many.folder import ModelFolder
+    from psilonnet.scale.many.groups import Groups
 
 
 @dataclass(frozen=True)

@@ -12,16 +12,16 @@ import pytest
 
 from disturbance import KILLS, Disturbed, needs_proc, resize_disk, small_disk, two_nodes
 from psilonnet.deploy.model_file import read_model_file
-from psilonnet.scale.model_folder import ModelFolder
+from psilonnet.scale.many.folder import ModelFolder
 
-DRIVER = Path(__file__).with_name("many_driver.py")
+DRIVER = Path(__file__).with_name("fit_driver.py")
 # A good group is given up after RETRIES + 1 deaths of its task and as many of its own: 6, more than
 # four kills and a lost node. The poison needs them all, and each is a worker to start.
 RETRIES = 2 + KILLS // 10
 
 
 def load_driver():
-    spec = importlib.util.spec_from_file_location("many_driver", DRIVER)
+    spec = importlib.util.spec_from_file_location("fit_driver", DRIVER)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module

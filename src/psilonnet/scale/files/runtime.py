@@ -24,7 +24,7 @@ CALL_ROWS = 2048  # rows of one call: what a layer gives them stays in the cache
 
 
 @dataclass(frozen=True)
-class ShippedModel:
+class ExportedModel:
     """An exported model in memory.
 
     Attributes
@@ -65,7 +65,7 @@ class ShippedModel:
         return [(f"prediction {k}", pa.float64()) for k in range(count)]
 
 
-def ship_model(model: Any, runtime: str) -> ShippedModel:
+def export_model(model: Any, runtime: str) -> ExportedModel:
     """Return an estimator, a model file or an exported folder as bytes."""
     if runtime not in ("numpy", "onnx"):
         raise ValueError(f"The 'runtime' must be 'numpy' or 'onnx'. Got {runtime!r} instead.")
@@ -89,7 +89,7 @@ def ship_model(model: Any, runtime: str) -> ShippedModel:
 
 def _estimator(model: Any) -> Any:
     if isinstance(model, (str, os.PathLike)):
-        # Here, because a worker that scores needs neither torch nor scikit-learn.
+        # Here, because a worker that predicts needs neither torch nor scikit-learn.
         from psilonnet.estimators import load_model  # noqa: PLC0415
 
         return load_model(model)
@@ -101,7 +101,7 @@ def _estimator(model: Any) -> Any:
     return model
 
 
-def _read_export(folder: Path, onnx: bytes | None) -> ShippedModel:
+def _read_export(folder: Path, onnx: bytes | None) -> ExportedModel:
     Predictor(folder)  # says what is wrong with a folder that is not an export
     manifest, weights = read_export(folder)
     # Of the content, not of the bytes: these depend on the version and on the compression.
@@ -112,22 +112,22 @@ def _read_export(folder: Path, onnx: bytes | None) -> ShippedModel:
             array = np.ascontiguousarray(arrays[name])
             digest.update(f"{name} {array.dtype.str} {array.shape}".encode() + array.tobytes())
     digest.update(b"numpy" if onnx is None else b"onnx")
-    return ShippedModel(json.dumps(manifest), weights, onnx, digest.hexdigest()[:32])
+    return ExportedModel(json.dumps(manifest), weights, onnx, digest.hexdigest()[:32])
 
 
-@lru_cache(maxsize=1)  # a worker scores many blocks with one model
-def open_model(shipped: ShippedModel) -> NumpyRuntime | OnnxRuntime:
-    """Return a shipped model, ready to predict."""
-    return NumpyRuntime(shipped) if shipped.onnx is None else OnnxRuntime(shipped)
+@lru_cache(maxsize=1)  # a worker predicts many blocks with one model
+def open_model(exported: ExportedModel) -> NumpyRuntime | OnnxRuntime:
+    """Return an exported model, ready to predict."""
+    return NumpyRuntime(exported) if exported.onnx is None else OnnxRuntime(exported)
 
 
 class NumpyRuntime:
     """Predicts Arrow tables in float64: the function that certificates are about."""
 
-    def __init__(self, shipped: ShippedModel) -> None:
+    def __init__(self, exported: ExportedModel) -> None:
         with TemporaryDirectory() as temporary:
-            (Path(temporary) / "manifest.json").write_text(shipped.manifest, encoding="utf-8")
-            (Path(temporary) / "weights.npz").write_bytes(shipped.weights)
+            (Path(temporary) / "manifest.json").write_text(exported.manifest, encoding="utf-8")
+            (Path(temporary) / "weights.npz").write_bytes(exported.weights)
             self.predictor = Predictor(temporary)
 
     def predict(self, table: Any) -> tuple[list[Any], bool]:
@@ -150,14 +150,14 @@ class NumpyRuntime:
 class OnnxRuntime:
     """Predicts Arrow tables in float32, on one core."""
 
-    def __init__(self, shipped: ShippedModel) -> None:
+    def __init__(self, exported: ExportedModel) -> None:
         runtime = require("onnxruntime", "onnx")
         options = runtime.SessionOptions()
         options.intra_op_num_threads = options.inter_op_num_threads = 1
         self.session = runtime.InferenceSession(
-            shipped.onnx, options, providers=["CPUExecutionProvider"]
+            exported.onnx, options, providers=["CPUExecutionProvider"]
         )
-        self.names = list(shipped.columns)
+        self.names = list(exported.columns)
 
     def predict(self, table: Any) -> tuple[list[Any], bool]:
         """Return the columns that are predicted; the file does not know the training range."""

@@ -12,9 +12,9 @@ from psilonnet.estimators.base import BasePSiLON
 from psilonnet.estimators.parameters import check_parameters
 from psilonnet.estimators.saving import plain
 from psilonnet.scale.cells import CellsFailedError, run_cells
-from psilonnet.scale.group_task import GroupTask
-from psilonnet.scale.keys import Groups, as_arrow, groups_of, key_column
-from psilonnet.scale.model_folder import ModelFolder
+from psilonnet.scale.many.folder import ModelFolder
+from psilonnet.scale.many.groups import Groups, as_arrow, groups_of, key_column
+from psilonnet.scale.many.task import GroupTask
 from psilonnet.scale.text_columns import is_text
 from psilonnet.tables import read_columns, warn_text
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from psilonnet.scale.cells import Cell
-    from psilonnet.scale.keys import Integers
+    from psilonnet.scale.many.groups import Integers
 
 # A task has at most so many groups and, unless it is one group, so many rows: enough to fill the
 # populations that groups share, and short enough that a lost worker costs little.
@@ -79,7 +79,7 @@ def fit_many(
 
     See Also
     --------
-    predict_many : score a table with the right model per row.
+    predict_many : predict a table with the right model per row.
     """
     if not isinstance(estimator, BasePSiLON):
         raise TypeError(

@@ -1,4 +1,4 @@
-"""A table scored with the right model per row."""
+"""A table predicted with the right model for each row."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import numpy as np
 from psilonnet._warnings import warn_user
 from psilonnet.estimators import load_model
 from psilonnet.scale.failures import warn_far
-from psilonnet.scale.keys import as_arrow, groups_of, key_column
-from psilonnet.scale.model_folder import ModelFolder
+from psilonnet.scale.many.folder import ModelFolder
+from psilonnet.scale.many.groups import as_arrow, groups_of, key_column
 from psilonnet.tables import OutOfRangeWarning
 
 if TYPE_CHECKING:

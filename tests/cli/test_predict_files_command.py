@@ -1,4 +1,4 @@
-"""``psilonnet score`` as a user types it."""
+"""``psilonnet predict-files`` as a user types it."""
 
 import subprocess
 import sys
@@ -12,13 +12,13 @@ from psilonnet import PSiLONRegressor
 
 
 def run(*words):
-    command = [sys.executable, "-m", "psilonnet", "score", *map(str, words)]
+    command = [sys.executable, "-m", "psilonnet", "predict-files", *map(str, words)]
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("score")
+    folder = tmp_path_factory.mktemp("predict_files")
     x = np.random.default_rng(0).normal(size=(200, 2))
     model = PSiLONRegressor(width=16, max_steps=20, reg_strength=1e-3, knots=0, verbose=False)
     model.fit(x, x[:, 0]).save(folder / "m.psilon")
@@ -29,7 +29,7 @@ def folder(tmp_path_factory):
     return folder
 
 
-def test_rows_are_scored_with_progress_and_a_second_run_goes_on(folder):
+def test_rows_are_predicted_with_progress_and_a_second_run_goes_on(folder):
     words = (folder / "m.psilon", folder / "in" / "*.parquet", "--out", folder / "out")
     done = run(*words, "--keep", "id")
     assert done.returncode == 0, done.stderr
@@ -94,7 +94,7 @@ def test_text_is_read_with_a_line_or_asked_about(folder):
 
 def test_help_loads_nothing_heavy():
     code = (
-        "import sys; sys.argv = ['psilonnet', 'score', '--help']\n"
+        "import sys; sys.argv = ['psilonnet', 'predict-files', '--help']\n"
         "from psilonnet.cli import main\n"
         "try: main()\n"
         "except SystemExit: print([m for m in ('torch', 'pyarrow', 'ray') if m in sys.modules])"
