@@ -11,7 +11,6 @@ import polars as pl
 import typer
 
 import psilonnet
-from psilonnet.cli import stopped
 from psilonnet.cli.commands import (
     Data,
     Drop,
@@ -23,6 +22,7 @@ from psilonnet.cli.commands import (
     is_classes,
 )
 from psilonnet.cli.rows import DayFirst, Decimal, Words, read_training, text_style
+from psilonnet.cli.stopping import stopped
 
 
 @app.command()

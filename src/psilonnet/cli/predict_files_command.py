@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from psilonnet.cli import stopped
 from psilonnet.cli.rows import DayFirst, Decimal, say, text_style
+from psilonnet.cli.stopping import stopped
 from psilonnet.tables import TEXT_KINDS
 
 

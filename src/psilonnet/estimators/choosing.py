@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from psilonnet.estimators.jobs import Job
     from psilonnet.estimators.splits import Split
     from psilonnet.nn import Network
-    from psilonnet.training import Run
+    from psilonnet.training import Run, RunState
 
 Array = np.ndarray[Any, Any]
 
@@ -53,7 +53,7 @@ class Recorder(Callback):
     def __init__(self) -> None:
         self.last: dict[int, tuple[int, float, float]] = {}
 
-    def on_evaluation(self, run: Run) -> None:
+    def on_evaluation(self, run: RunState) -> None:
         """Note step, near-sparsity and exact sparsity."""
         near, exact = run.net.near_sparsity().tolist(), run.net.exact_sparsity().tolist()
         for position, member in enumerate(run.members):

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-import psilonnet
+from psilonnet._version import __version__
 from psilonnet.deploy import write_model_file
 from psilonnet.estimators.architectures import architecture_of
 from psilonnet.estimators.targets import ClassTarget, NumberTarget
@@ -14,16 +14,16 @@ from psilonnet.estimators.targets import ClassTarget, NumberTarget
 if TYPE_CHECKING:
     import os
 
-    from psilonnet.estimators.base import BasePSiLON
+    from psilonnet.estimators.fitted import FittedModel
 
 
-def save_model(model: BasePSiLON, path: str | os.PathLike[str]) -> None:
+def save_model(model: FittedModel, path: str | os.PathLike[str]) -> None:
     """Write a fitted estimator to a file."""
     is_classifier = isinstance(model.target_, ClassTarget)
     # Of the network that was fitted, whatever has been set since.
     parameters = {**model.get_params(deep=False), "architecture": architecture_of(model.net_)}
     manifest = {
-        "psilonnet": psilonnet.__version__,
+        "psilonnet": __version__,
         "kind": "PSiLONClassifier" if is_classifier else "PSiLONRegressor",
         "parameters": {k: plain(v) for k, v in parameters.items()},
         "encoder": model.encoder_.to_dict(),

@@ -1,4 +1,4 @@
-"""How a fitted model leaves Python: files, exports and a report."""
+"""Files, exports and a report of a fitted model."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import torch
 from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import check_is_fitted
 
-import psilonnet
 from psilonnet._extras import require
+from psilonnet._version import __version__
 from psilonnet.certify import input_moves
 from psilonnet.deploy import Outcome, write_numpy_export, write_onnx, write_onnx_core
 from psilonnet.estimators.saving import save_model, target_to_dict
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 
-class Shipping:
+class ExportMixin:
     """The methods of a fitted estimator that write files."""
 
     def save(self: Any, path: str | os.PathLike[str]) -> None:
@@ -49,7 +49,7 @@ class Shipping:
         """
         check_is_fitted(self)
         manifest = {
-            "psilonnet": psilonnet.__version__,
+            "psilonnet": __version__,
             "encoder": self.encoder_.to_dict(),
             "target": target_to_dict(self.target_),
             "one_target": getattr(self, "_one_target", True),

@@ -1,4 +1,4 @@
-"""What a fitted model says of itself: bounds in the user's units, sparsity, and both in words."""
+"""The bounds and the sparsity of a fitted model, and a summary in words."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from psilonnet.training import members_of
 Array = np.ndarray[Any, Any]
 
 
-class Promises:
+class SummaryMixin:
     """What follows from the weights and the encoder of a fitted estimator, not from any rows."""
 
     @property
@@ -50,7 +50,7 @@ class Promises:
         return float(self.net_.exact_sparsity().mean())
 
     def summary(self: Any) -> str:
-        """Return what the model promises, in words; first of all, if it says one thing only."""
+        """Return score, bounds and sparsity in words; first of all, if it says one thing only."""
         check_is_fitted(self)
         networks = members_of(self.net_)
         average = f"average of {networks} networks, " if networks > 1 else ""
