@@ -34,7 +34,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benchmarks.figures import print_figures
-from psilonnet.deploy.predictor import Predictor, class_numbers, probabilities
+from psilonnet.deploy import Predictor, class_numbers, probabilities
 from psilonnet.scale import predict_files
 
 FULL, QUICK = 20_000_000, 200_000

@@ -90,14 +90,14 @@ class Certifier:
         outputs, moved = (np.concatenate(side) for side in zip(*parts, strict=True))
         return outputs, moved
 
-    def _parts(self, rows: Any, delta: Any, method: str) -> Iterator[Proof]:
+    def _parts(self, rows: Any, delta: Any, method: str) -> Iterator[_Proof]:
         """Yield proofs about parts of the rows that fit into memory."""
         way = get_method(method)
         x, whole, blur = self._encoded(rows, 1.0 if delta is None else delta)
         size = max(1, PART // way.memory(self.net))
         for first in range(0, len(x), size):
             own = slice(first, first + size)
-            yield Proof(self.net, x[own], whole.at(own), way, blur)
+            yield _Proof(self.net, x[own], whole.at(own), way, blur)
 
     def _encoded(self, rows: Any, delta: Any) -> tuple[Tensor, Box, float]:
         """Return encoded rows, the box around each, and how far reading a cell can move it."""
@@ -111,7 +111,7 @@ class Certifier:
 
 
 @dataclass(frozen=True)
-class Proof:
+class _Proof:
     """What is proven about some encoded rows by one method.
 
     Attributes

@@ -69,10 +69,10 @@ def fit_many(
         raise stopped(out) from None
     except scale.CellsFailedError as failed:
         raise OSError(str(failed.failures[0][1])) from None
-    report(pl.read_parquet(index), index)
+    _report(pl.read_parquet(index), index)
 
 
-def report(lines: pl.DataFrame, index: Path) -> None:
+def _report(lines: pl.DataFrame, index: Path) -> None:
     """Say how many models there are, and why some are not."""
     failed = lines.filter(pl.col("error").is_not_null())
     print(f"Fitted {len(lines) - len(failed)} models; the index is {index}.")

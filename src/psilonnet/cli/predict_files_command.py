@@ -13,7 +13,7 @@ from psilonnet.cli.stopping import stopped
 from psilonnet.tables import TEXT_KINDS
 
 
-class Runtime(str, Enum):
+class _Runtime(str, Enum):
     """What computes the predictions."""
 
     numpy = "numpy"
@@ -35,8 +35,8 @@ def predict_files(
         str | None, typer.Option(help="'local', or the address of a Ray cluster.")
     ] = None,
     runtime: Annotated[
-        Runtime, typer.Option(help="numpy: float64, certified; onnx: float32, faster.")
-    ] = Runtime.numpy,
+        _Runtime, typer.Option(help="numpy: float64, certified; onnx: float32, faster.")
+    ] = _Runtime.numpy,
     block_rows: Annotated[int, typer.Option(help="Rows per output file, about.")] = 1_000_000,
     decimal: Decimal = None,
     day_first: DayFirst = None,

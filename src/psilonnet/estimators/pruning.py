@@ -36,10 +36,10 @@ def choose_cut(problem: Problem, choice: Choice) -> Generator[Job, Run, Cut]:
     }
     if not outputs:
         return CUTS[-1]
-    return sparsest_that_holds(outputs, choice.heaviest, HeldOut(problem, choice.held_out))
+    return _sparsest_that_holds(outputs, choice.heaviest, HeldOut(problem, choice.held_out))
 
 
-def sparsest_that_holds(outputs: dict[Cut, Array], dense: Array, held_out: HeldOut) -> Cut:
+def _sparsest_that_holds(outputs: dict[Cut, Array], dense: Array, held_out: HeldOut) -> Cut:
     """Return the first cut of those whose held-out outputs are given, the sparsest first, to hold.
 
     It holds unless its loss, less one standard error of the difference, is more than 2 % above the

@@ -25,7 +25,7 @@ def save_model(model: FittedModel, path: str | os.PathLike[str]) -> None:
     manifest = {
         "psilonnet": __version__,
         "kind": "PSiLONClassifier" if is_classifier else "PSiLONRegressor",
-        "parameters": {k: plain(v) for k, v in parameters.items()},
+        "parameters": {k: plain_data(v) for k, v in parameters.items()},
         "encoder": model.encoder_.to_dict(),
         "named": hasattr(model, "feature_names_in_"),
         "target": target_to_dict(model.target_),
@@ -46,17 +46,17 @@ def target_to_dict(target: ClassTarget | NumberTarget) -> dict[str, Any]:
     if isinstance(target, ClassTarget):
         dtype = target.classes.dtype
         words = {"U": "str", "O": "object"}.get(dtype.kind, dtype.newbyteorder("<").str)
-        labels = [plain(label) for label in target.classes.tolist()]
+        labels = [plain_data(label) for label in target.classes.tolist()]
         return {"classes": labels, "dtype": words, "temperature": target.temperature}
     return {"center": target.center.tolist(), "scale": target.scale.tolist()}
 
 
-def plain(value: Any) -> Any:
+def plain_data(value: Any) -> Any:
     """Return a parameter or label as plain data; what a file cannot hold becomes None."""
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, dict):
-        return [[plain(k), plain(v)] for k, v in value.items()]
+        return [[plain_data(k), plain_data(v)] for k, v in value.items()]
     if isinstance(value, (list, tuple, range, np.ndarray)):
-        return [plain(v) for v in value]
+        return [plain_data(v) for v in value]
     return value if isinstance(value, (bool, str, int, float)) else None  # such as a RandomState

@@ -92,7 +92,7 @@ def _run(jobs: Sequence[Job]) -> list[Outcome]:
     """Train one population for several jobs; return the outcome of each."""
     if len(jobs) == 1:
         return [_run_alone(jobs[0])]
-    together = Together(jobs)
+    together = _Together(jobs)
     try:
         run = together.job().run()
     except Exception:  # says nothing about each of them
@@ -107,7 +107,7 @@ def _run_alone(job: Job) -> Outcome:
         return error
 
 
-class Together(Callback):
+class _Together(Callback):
     """Jobs of one kind as one job; their callbacks see a run of their own."""
 
     def __init__(self, jobs: Sequence[Job]) -> None:
@@ -128,9 +128,9 @@ class Together(Callback):
             callbacks=(self,),
         )
 
-    def part(self, run: RunState, k: int) -> Part:
+    def part(self, run: RunState, k: int) -> _Part:
         """Return what belongs to a job."""
-        return Part(run, self.starts[k], self.counts[k])
+        return _Part(run, self.starts[k], self.counts[k])
 
     def on_evaluation(self, run: RunState) -> None:
         """Let the callbacks of each job look, and drop what they want dropped."""
@@ -143,7 +143,7 @@ class Together(Callback):
             run.drop(keep=keep)
 
 
-class Part:
+class _Part:
     """The members of one job within a run, as the run that the job would see alone."""
 
     def __init__(self, run: RunState, start: int, count: int) -> None:

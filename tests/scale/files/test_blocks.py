@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from psilonnet.scale.files.blocks import Source, cut, find_files
+from psilonnet.scale.files.blocks import Source, _cut, find_files
 
 
 def test_files_are_found_and_named(tmp_path):
@@ -30,7 +30,7 @@ def test_blocks_cover_every_row_once():
     for _ in range(200):
         groups = rng.integers(0, 50, size=rng.integers(0, 12)).tolist()
         most = int(rng.integers(1, 120))
-        blocks = list(cut(source, groups, most))
+        blocks = list(_cut(source, groups, most))
         assert sum(block.rows for block in blocks) == sum(groups)
         assert [b.number for b in blocks] == list(range(len(blocks)))
         for block in blocks:

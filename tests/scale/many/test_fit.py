@@ -17,7 +17,7 @@ from made_tables import stores
 from psilonnet import PSiLONClassifier, PSiLONRegressor
 from psilonnet.scale import fit_many, predict_many
 from psilonnet.scale.many import fit as fit_module
-from psilonnet.scale.many.fit import plan_tasks
+from psilonnet.scale.many.fit import _plan_tasks
 from psilonnet.scale.many.groups import key_name
 
 QUICK = {"width": 16, "depth": 1, "max_steps": 40, "learning_rate": 2e-2, "random_state": 0}
@@ -152,10 +152,10 @@ def test_the_keys_of_all_tasks_have_one_type(keys, tmp_path, monkeypatch):
 
 def test_tasks_are_even_and_bounded():
     sizes = np.full(50, 100)
-    planned = plan_tasks(sizes, [key_name(k) for k in range(50)])
+    planned = _plan_tasks(sizes, [key_name(k) for k in range(50)])
     assert [len(task) for task in planned] == [25, 25]
     assert sorted(k for task in planned for k in task) == list(range(50))
-    large = plan_tasks(np.full(50, 15_000), [key_name(k) for k in range(50)])
+    large = _plan_tasks(np.full(50, 15_000), [key_name(k) for k in range(50)])
     assert [len(task) for task in large] == [1] * 50
 
 

@@ -1,4 +1,4 @@
-"""Parquet files cut into blocks of rows, and what must hold of the files."""
+"""Parquet files _cut into blocks of rows, and what must hold of the files."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def read_sources(
                 continue
             source, schema, groups = read
             schemas[source] = schema
-            blocks += cut(source, groups, block_rows)
+            blocks += _cut(source, groups, block_rows)
     return schemas, blocks, unreadable
 
 
@@ -155,7 +155,7 @@ def fingerprint(path: str | os.PathLike[str]) -> tuple[int, str]:
         return size, hashlib.sha256(file.read()).hexdigest()[:32]
 
 
-def cut(source: Source, groups: Sequence[int], most: int) -> Iterator[Block]:
+def _cut(source: Source, groups: Sequence[int], most: int) -> Iterator[Block]:
     """Yield blocks of at most so many rows, or of one row group that has more."""
     number, first, first_row, rows = 0, 0, 0, 0
     for k, size in enumerate(groups):

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from psilonnet._extras import require
-from psilonnet.deploy.predictor import Predictor, class_numbers, probabilities, read_export
+from psilonnet.deploy import Predictor, class_numbers, probabilities, read_export
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

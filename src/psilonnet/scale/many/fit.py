@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from psilonnet._warnings import warn_user
-from psilonnet.estimators.base import BasePSiLON
-from psilonnet.estimators.parameters import check_parameters
-from psilonnet.estimators.saving import plain
+from psilonnet.estimators import BasePSiLON, check_parameters, plain_data
 from psilonnet.scale.cells import CellsFailedError, run_cells
 from psilonnet.scale.many.folder import ModelFolder
 from psilonnet.scale.many.groups import Groups, as_arrow, groups_of, key_column
@@ -120,7 +118,7 @@ def _warn_text(rows: Any) -> None:
 
 
 def _settings(rows: Any, by: str, target: str, estimator: BasePSiLON) -> dict[str, Any]:
-    parameters = {k: plain(v) for k, v in estimator.get_params(deep=False).items()}
+    parameters = {k: plain_data(v) for k, v in estimator.get_params(deep=False).items()}
     return {
         "format": FORMAT,
         "by": by,
@@ -147,12 +145,12 @@ def _check_rows(task: GroupTask, rows: Any, groups: Groups, finished: Mapping[st
         )
 
 
-def plan_tasks(sizes: Integers, names: list[str]) -> list[list[int]]:
+def _plan_tasks(sizes: Integers, names: list[str]) -> list[list[int]]:
     """Deal the groups into tasks: groups of similar size together, the largest first.
 
     The plan depends on the groups alone, not on which of them are finished.
 
-    >>> plan_tasks(np.array([5, 9000, 12000, 7]), ["d", "c", "b", "a"])
+    >>> _plan_tasks(np.array([5, 9000, 12000, 7]), ["d", "c", "b", "a"])
     [[2], [1, 3, 0]]
     """
     order = sorted(range(len(names)), key=lambda k: (-sizes[k], names[k]))
@@ -174,7 +172,7 @@ def _write_tasks(
     rows: Any, groups: Groups, folder: ModelFolder, finished: Mapping[str, str]
 ) -> Iterator[Cell]:
     """Write the rows of each task that is not finished to a file, and yield its cell."""
-    for planned in plan_tasks(groups.sizes, groups.names):
+    for planned in _plan_tasks(groups.sizes, groups.names):
         left = [group for group in planned if groups.names[group] not in finished]
         if left:
             part = rows.take(np.concatenate([groups.rows(group) for group in left]))

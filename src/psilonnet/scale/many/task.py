@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 from sklearn.base import clone
 
 from psilonnet._extras import require
-from psilonnet.estimators.together import fit_together
+from psilonnet.estimators import fit_together
 from psilonnet.scale.many.digests import digests_of, has_value
 from psilonnet.scale.many.groups import groups_of
 
 if TYPE_CHECKING:
-    from psilonnet.estimators.base import BasePSiLON
+    from psilonnet.estimators import BasePSiLON
     from psilonnet.scale.many.folder import ModelFolder
     from psilonnet.scale.many.groups import Groups
 
@@ -65,7 +65,7 @@ class GroupTask:
     def write_lines(self, task: str, rows: Any, lines: list[dict[str, Any]]) -> None:
         """Write the part of the index about the groups of a task, a line for each."""
         groups = self.groups(rows)
-        table = index_lines(groups.keys, lines, self.digests(rows, groups))
+        table = _index_lines(groups.keys, lines, self.digests(rows, groups))
         self.folder.write_table(self.folder.shard(task), table)
 
     def _part(self, rows: Any) -> tuple[Any, Any]:
@@ -87,7 +87,7 @@ class GroupTask:
         }
 
 
-def index_lines(keys: Any, lines: list[dict[str, Any]], digests: list[str]) -> Any:
+def _index_lines(keys: Any, lines: list[dict[str, Any]], digests: list[str]) -> Any:
     """Return a part of the index; numbers that a line does not have are NaN."""
     pa = require("pyarrow", "parquet")
     numbers = ("score", "bound", "sparsity", "seconds")
