@@ -119,7 +119,7 @@ class BlockWriter:
             if writer is not None:
                 writer.close()
         if rows != block.rows:
-            raise UnreadableError(f"{rows} rows were found where the footer promises {block.rows}")
+            raise UnreadableError(f"{rows} rows were found where the footer says {block.rows}")
         return BlockNotes(dict(unread), far)
 
 
