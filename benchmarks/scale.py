@@ -28,7 +28,7 @@ from sklearn.base import clone
 from sklearn.datasets import load_diabetes
 
 from benchmarks.figures import print_figures
-from benchmarks.scoring import FULL, QUICK, scoring_figures
+from benchmarks.predict_files import FULL, QUICK, prediction_figures
 from psilonnet import PSiLONRegressor
 from psilonnet.scale import fit_many
 
@@ -143,7 +143,7 @@ def main() -> None:
     given = parser.parse_args()
     torch.set_num_threads(1)
     figures = many_figures(given.data, quick=given.quick)
-    print_figures(figures | scoring_figures(QUICK if given.quick else FULL))
+    print_figures(figures | prediction_figures(QUICK if given.quick else FULL))
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from benchmarks.scale_model import Costs, fitting, scoring, simulate
+from benchmarks.scale_model import Costs, fitting, predicting, simulate
 
 STEP_KEYS = {
     "p_net_eager",
@@ -64,10 +64,10 @@ def test_fit_benchmark_ends_with_its_figures(repo):
     assert last_line(repo, "benchmarks.fit")["psilonnet_seconds"] > 0
 
 
-def test_scoring_benchmark_ends_with_its_figures(repo):
-    figures = last_line(repo, "benchmarks.scoring")
+def test_files_benchmark_ends_with_its_figures(repo):
+    figures = last_line(repo, "benchmarks.predict_files")
     assert {"rows_per_s_core", "ray_over_bare", "peak_mb_quarter"} <= set(figures)
-    assert figures["score_over_bare"] > 0.5  # 0.9 and more on a quiet machine
+    assert figures["files_over_bare"] > 0.5  # 0.9 and more on a quiet machine
     assert figures["peak_mb"] < 1.2 * figures["peak_mb_quarter"]
 
 
@@ -76,7 +76,7 @@ def test_cost_model_agrees_with_the_simulation():
         run = replace(fitting(Costs(), workers, per_task), tasks=20_000)
         assert simulate(run) == pytest.approx(run.estimate, rel=0.15)
     for workers in (2, 64):
-        run = scoring(Costs(), workers, 1_000_000)
+        run = predicting(Costs(), workers, 1_000_000)
         assert simulate(run) == pytest.approx(run.estimate, rel=0.15)
     assert fitting(Costs(), 1024, 1).bottleneck == "driver"
     assert fitting(Costs(), 128, 32).bottleneck == "workers"
@@ -96,4 +96,4 @@ def test_scale_benchmark_ends_with_its_figures(repo):
     # Groups side by side cost less than one by one.
     assert figures["models_per_core_hour"] > figures["plain_loop_models_per_core_hour"]
     assert 0.5 < figures["cost_flatness"] < 2  # 1.0 on a quiet machine
-    assert {"rows_per_s_core", "score_over_bare"} <= set(figures)
+    assert {"rows_per_s_core", "files_over_bare"} <= set(figures)

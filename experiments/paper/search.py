@@ -14,8 +14,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING
 
 from experiments.grid import PER_STRENGTH, fresh_grid
-from psilonnet.training import STRENGTHS
-from psilonnet.training.losses import get_loss
+from psilonnet.training import STRENGTHS, get_loss
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from experiments.data import load_table, reported_loss
-from psilonnet.estimators.choosing import greedy_weights
+from psilonnet.estimators import greedy_weights
 from psilonnet.scale import cell_key
 
 if TYPE_CHECKING:

@@ -27,7 +27,7 @@ from psilonnet import PSiLONClassifier, PSiLONRegressor
 from psilonnet.estimators import HeldOutWarning
 from psilonnet.estimators.choosing import HeldOut
 from psilonnet.estimators.fitting import LostNetworksWarning, Pick, Problem, train_on_all
-from psilonnet.estimators.pruning import CUTS, sparsest_good_cut
+from psilonnet.estimators.pruning import CUTS, _sparsest_good_cut
 from psilonnet.nn import path_norm_penalty
 from psilonnet.tables import LossWarning, OutOfRangeWarning, read_columns
 from psilonnet.training import DivergedError, members_of, take_members
@@ -496,7 +496,7 @@ def test_the_sparsest_good_cut_is_taken_else_the_best():
     def chosen(dense, *losses):
         usual, *rest = (np.full((4, 1), np.sqrt(loss)) for loss in (dense, *losses))
         outputs = dict(zip(CUTS, rest, strict=True))
-        return CUTS.index(sparsest_good_cut(outputs, usual, HeldOut(problem, np.arange(4))))
+        return CUTS.index(_sparsest_good_cut(outputs, usual, HeldOut(problem, np.arange(4))))
 
     assert chosen(1.0, 1.015, 0.999) == 0
     assert chosen(1.0, 1.03, 1.0) == 1

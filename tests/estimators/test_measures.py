@@ -12,7 +12,7 @@ from psilonnet.deploy import ModelFileError, read_model_file, write_model_file
 from psilonnet.estimators.measures import (
     ClassMeasures,
     NumberMeasures,
-    area_under_curve,
+    _area_under_curve,
     class_measures,
     number_measures,
 )
@@ -62,9 +62,9 @@ def test_measures_of_classes_are_those_of_scikit_learn(classes):
 
 def test_auc_needs_rows_of_both_kinds():
     score, weight = np.arange(3.0), np.ones(3)
-    assert area_under_curve(score, score > 1, weight) == 1
-    assert area_under_curve(score, score > 9, weight) is None
-    assert area_under_curve(score, score > 1, np.array([0.0, 0.0, 1.0])) is None
+    assert _area_under_curve(score, score > 1, weight) == 1
+    assert _area_under_curve(score, score > 9, weight) is None
+    assert _area_under_curve(score, score > 1, np.array([0.0, 0.0, 1.0])) is None
 
 
 def test_classes_without_rows_and_unknown_ones_are_no_obstacle():

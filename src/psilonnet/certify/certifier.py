@@ -91,14 +91,14 @@ class Certifier:
         outputs, moved = (np.concatenate(side) for side in zip(*parts, strict=True))
         return outputs, moved
 
-    def _parts(self, rows: Any, delta: Any, method: str) -> Iterator[Proof]:
+    def _parts(self, rows: Any, delta: Any, method: str) -> Iterator[_Proof]:
         """Yield proofs about parts of the rows that fit into memory."""
         proof_method = get_method(method)
         x, whole, reading_error = self._encoded(rows, 1.0 if delta is None else delta)
         size = max(1, PART // proof_method.memory(self.net))
         for first in range(0, len(x), size):
             own = slice(first, first + size)
-            yield Proof(self.net, x[own], whole.at(own), proof_method, reading_error)
+            yield _Proof(self.net, x[own], whole.at(own), proof_method, reading_error)
 
     def _encoded(self, rows: Any, delta: Any) -> tuple[Tensor, Box, float]:
         """Return encoded rows, the box around each, and how far reading a cell can move it."""
@@ -116,7 +116,7 @@ class Certifier:
 
 
 @dataclass(frozen=True)
-class Proof:
+class _Proof:
     """What is proven about some encoded rows by one method.
 
     Attributes

@@ -12,8 +12,7 @@ import numpy as np
 from psilonnet._numbers import is_real
 from psilonnet.certify.box import Box, Jump
 from psilonnet.certify.rounding import UNIT
-from psilonnet.tables import DAY, CategoryCode, NumberCode
-from psilonnet.tables.codes import FAR
+from psilonnet.tables import DAY, FAR, CategoryCode, NumberCode
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

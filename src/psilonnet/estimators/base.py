@@ -13,10 +13,10 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from psilonnet.certify import Certifier
 from psilonnet.estimators.choosing import choose
+from psilonnet.estimators.exports import ExportMixin
 from psilonnet.estimators.fitting import Design, Pick, Problem, forward, train_on_all
 from psilonnet.estimators.jobs import finish
 from psilonnet.estimators.parameters import auto_steps, check_parameters, show_progress
-from psilonnet.estimators.promises import Promises
 from psilonnet.estimators.pruning import CUTS, choose_cut
 from psilonnet.estimators.reading import (
     as_table,
@@ -24,7 +24,6 @@ from psilonnet.estimators.reading import (
     check_names,
     check_weights,
 )
-from psilonnet.estimators.shipping import Shipping
 from psilonnet.estimators.splits import (
     GivenRows,
     NothingHeldOutError,
@@ -32,6 +31,7 @@ from psilonnet.estimators.splits import (
     merge_within_sides,
     warn_not_chosen,
 )
+from psilonnet.estimators.summary import SummaryMixin
 from psilonnet.tables import canonical_rows, fit_encoder, read_columns
 from psilonnet.training import STRENGTHS, Plan
 
@@ -48,7 +48,7 @@ Array = np.ndarray[Any, Any]
 FALLBACK_STRENGTH = 5e-3  # for tables too small to choose on
 
 
-class BasePSiLON(Promises, Shipping, BaseEstimator):  # type: ignore[misc]
+class BasePSiLON(SummaryMixin, ExportMixin, BaseEstimator):  # type: ignore[misc]
     """Fitting and prediction without a target."""
 
     reg_strength: Any

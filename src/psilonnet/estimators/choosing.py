@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from psilonnet.estimators.jobs import Job
     from psilonnet.estimators.splits import Split
     from psilonnet.nn import Network
-    from psilonnet.training import Run
+    from psilonnet.training import Run, RunState
 
 Array = np.ndarray[Any, Any]
 
@@ -47,13 +47,13 @@ RUNGS = {
 ROUNDS = 30  # of the greedy average
 
 
-class Recorder(Callback):
+class _Recorder(Callback):
     """Keeps the last sparsities of every member, also of those that are dropped."""
 
     def __init__(self) -> None:
         self.last: dict[int, tuple[int, float, float]] = {}
 
-    def on_evaluation(self, run: Run) -> None:
+    def on_evaluation(self, run: RunState) -> None:
         """Note step, near-sparsity and exact sparsity."""
         near, exact = run.net.near_sparsity().tolist(), run.net.exact_sparsity().tolist()
         for position, member in enumerate(run.members):
@@ -61,7 +61,7 @@ class Recorder(Callback):
 
 
 @dataclass(frozen=True)
-class Candidate:
+class _Candidate:
     """A strength of a design that was trained to the end on every split.
 
     Attributes
@@ -123,7 +123,7 @@ def choose(
 ) -> Generator[Job, Run, Choice]:
     """Train all strengths of each design on all splits, and choose by the held-out loss."""
     held = np.concatenate([rows for _, rows in splits])
-    candidates: list[Candidate] = []
+    candidates: list[_Candidate] = []
     paths = []
     for design in designs:
         found, path = yield from _try_strengths(problem, splits, strengths, design, selection)
@@ -151,7 +151,7 @@ def _try_strengths(
     strengths: Sequence[float],
     design: Design,
     selection: str,
-) -> Generator[Job, Run, tuple[list[Candidate], dict[str, list[float]]]]:
+) -> Generator[Job, Run, tuple[list[_Candidate], dict[str, list[float]]]]:
     """Train all strengths on all splits as one population."""
     n = len(splits)
     design.check_memory(problem, n * len(strengths))
@@ -159,7 +159,7 @@ def _try_strengths(
     train = rows_of_splits(problem, [a for a, _ in splits], len(strengths))
     valid = rows_of_splits(problem, [b for _, b in splits], len(strengths))
     spread = [strength for strength in strengths for _ in splits]
-    recorder = Recorder()
+    recorder = _Recorder()
     # A short training is cheap, and its first losses tell too little about its last.
     narrowing = [Narrowing(RUNGS[selection])] if design.plan.steps >= SHORT else []
     run = yield design.job(net, problem, train, valid, spread, recorder, *narrowing)
@@ -177,7 +177,7 @@ def _try_strengths(
         nets, outputs = take_setting(run, problem, splits, k)
         history = history_of(run, [k * n + f for f in range(n)])
         strength = float(strengths[k])
-        candidates.append(Candidate(design, strength, float(losses[k]), nets, outputs, history))
+        candidates.append(_Candidate(design, strength, float(losses[k]), nets, outputs, history))
     path = _path(run, recorder, strengths, n)
     return candidates, {"knots": [float(design.knots)] * len(strengths), **path}
 
@@ -205,7 +205,7 @@ def take_setting(
 
 
 def _path(
-    run: Run, recorder: Recorder, strengths: Sequence[float], n: int
+    run: Run, recorder: _Recorder, strengths: Sequence[float], n: int
 ) -> dict[str, list[float]]:
     """Return, for each strength, what was seen of it last."""
     ends = (run.history.last("valid_loss"), run.history.last("penalty"))
@@ -250,26 +250,26 @@ class HeldOut:
         return float((more.mean() - error) / losses.mean().clamp(min=1e-300))
 
 
-def all_weight_on(candidates: Sequence[Candidate], k: int) -> Array:
+def _all_weight_on(candidates: Sequence[_Candidate], k: int) -> Array:
     """Return a weight of 1 for one candidate, and 0 for all others."""
     return np.asarray(np.arange(len(candidates)) == k, dtype=float)
 
 
-def best_weights(candidates: Sequence[Candidate], held_out: HeldOut) -> Array:
+def _best_weights(candidates: Sequence[_Candidate], held_out: HeldOut) -> Array:
     """Return all weight on the candidate with the least loss."""
-    return all_weight_on(candidates, int(np.argmin([c.loss for c in candidates])))
+    return _all_weight_on(candidates, int(np.argmin([c.loss for c in candidates])))
 
 
-def one_standard_error_weights(candidates: Sequence[Candidate], held_out: HeldOut) -> Array:
+def _one_standard_error_weights(candidates: Sequence[_Candidate], held_out: HeldOut) -> Array:
     """Return all weight on the strongest candidate within a standard error of the best."""
-    best = candidates[int(best_weights(candidates, held_out).argmax())]
+    best = candidates[int(_best_weights(candidates, held_out).argmax())]
     losses = held_out.losses(best.outputs)
     limit = best.loss + float(losses.std(correction=min(1, len(losses) - 1))) / len(losses) ** 0.5
     ranks = [(c.strength, -c.loss) if c.loss <= limit else (-1.0, 0.0) for c in candidates]
-    return all_weight_on(candidates, max(range(len(ranks)), key=ranks.__getitem__))
+    return _all_weight_on(candidates, max(range(len(ranks)), key=ranks.__getitem__))
 
 
-def average_weights(candidates: Sequence[Candidate], held_out: HeldOut) -> Array:
+def _average_weights(candidates: Sequence[_Candidate], held_out: HeldOut) -> Array:
     """Return the weights of the candidates that go best together."""
     outputs = np.stack([c.outputs for c in candidates])  # (candidates, rows, outputs)
     return greedy_weights(outputs, lambda averages: held_out.losses(averages).mean(dim=-1).numpy())
@@ -300,7 +300,7 @@ def greedy_weights(outputs: Array, losses_of: Callable[[Array], Array]) -> Array
 
 
 SELECTION_RULES = {
-    "average": average_weights,
-    "best": best_weights,
-    "one_standard_error": one_standard_error_weights,
+    "average": _average_weights,
+    "best": _best_weights,
+    "one_standard_error": _one_standard_error_weights,
 }

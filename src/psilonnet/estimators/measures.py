@@ -252,12 +252,12 @@ def class_measures(
 def _mean_auc(log_proba: Array, y: Array, weight: Array) -> float | None:
     classes = log_proba.shape[1]
     asked = [1] if classes == 2 else range(classes)
-    found = [area_under_curve(log_proba[:, k], y == k, weight) for k in asked]
+    found = [_area_under_curve(log_proba[:, k], y == k, weight) for k in asked]
     areas = [area for area in found if area is not None]
     return float(np.mean(areas)) if areas else None
 
 
-def area_under_curve(score: Array, positive: Array, weight: Array) -> float | None:
+def _area_under_curve(score: Array, positive: Array, weight: Array) -> float | None:
     """Return how probably a positive row scores above a negative one, where a tie counts half.
 
     None unless there are rows of both kinds.

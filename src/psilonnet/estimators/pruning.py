@@ -36,10 +36,10 @@ def choose_cut(problem: Problem, choice: Choice) -> Generator[Job, Run, Cut]:
     }
     if not outputs:
         return CUTS[-1]
-    return sparsest_good_cut(outputs, choice.heaviest, HeldOut(problem, choice.held_out))
+    return _sparsest_good_cut(outputs, choice.heaviest, HeldOut(problem, choice.held_out))
 
 
-def sparsest_good_cut(outputs: dict[Cut, Array], dense: Array, held_out: HeldOut) -> Cut:
+def _sparsest_good_cut(outputs: dict[Cut, Array], dense: Array, held_out: HeldOut) -> Cut:
     """Return the sparsest cut that is good enough on the held-out rows.
 
     That is so unless its loss, less one standard error of the difference, is more than 2 % above

@@ -33,12 +33,12 @@ def write_report(
         What was measured on these rows.
     title : str or None
     """
-    page = page_of(model, table, given, title or "Model card")
+    page = _page_of(model, table, given, title or "Model card")
     # A name may hold a lone surrogate, which UTF-8 cannot encode.
     Path(path).write_text(page, encoding="utf-8", errors="xmlcharrefreplace")
 
 
-def page_of(model: Any, table: Any, given: Any, title: str) -> str:
+def _page_of(model: Any, table: Any, given: Any, title: str) -> str:
     """Return the page as text."""
     network = network_of(model)
     proofs = None if table is None else prove_rows(model, table)

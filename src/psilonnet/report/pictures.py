@@ -12,11 +12,13 @@ import numpy as np
 
 from psilonnet._extras import require
 from psilonnet.plot import (
+    BLUE,
+    GREY,
     FeatureSensitivityDisplay,
     RegularizationPathDisplay,
     TrainingCurvesDisplay,
+    quieten,
 )
-from psilonnet.plot.style import BLUE, GREY, quieten
 from psilonnet.report.html import Html
 
 if TYPE_CHECKING:

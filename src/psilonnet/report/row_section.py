@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from psilonnet.plot.features import shortened
+from psilonnet.plot import shortened
 from psilonnet.report.facts import is_classifier
 from psilonnet.report.html import Html, number, table, tag
 from psilonnet.report.pictures import radius_picture

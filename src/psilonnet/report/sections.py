@@ -149,16 +149,16 @@ def _bounds_table(model: Any) -> Html:
             days = "" if kind == "number" else " days"
             moves.append(f"{number(model.encoder_.codes[k].scale)}{days} (one standard deviation)")
             limits.append(number(model.feature_sensitivity_[k]))
-        rows.append((name(model, k), lines(moves), lines(limits)))
+        rows.append((_name(model, k), _lines(moves), _lines(limits)))
     return table(("Column", "moves by", "output, at most"), rows, numbers=[2])
 
 
-def lines(words: list[str]) -> Html:
+def _lines(words: list[str]) -> Html:
     """Return lines that stay whole, below each other."""
     return joined(tag("span", word, class_="line") for word in words)
 
 
-def name(model: Any, k: int) -> Html:
+def _name(model: Any, k: int) -> Html:
     """Return the name of a column, which may be long."""
     return tag("span", model.encoder_.names[k], class_="name")
 
@@ -222,14 +222,15 @@ def data_section(model: Any) -> Html:
     changed = changed_parameters(model)
     settings = (
         table(
-            ("Parameter", "Value", "Default"), [(code(a), code(b), code(c)) for a, b, c in changed]
+            ("Parameter", "Value", "Default"),
+            [(_code(a), _code(b), _code(c)) for a, b, c in changed],
         )
         if changed
         else paragraph("All parameters are at their defaults.")
     )
     encoder = model.encoder_
     rows = [
-        (name(model, k), kind, column_words(kind, encoder.codes[k]))
+        (_name(model, k), kind, column_words(kind, encoder.codes[k]))
         for k, kind in enumerate(encoder.kinds)
     ]
     count = len(rows)
@@ -245,7 +246,7 @@ def data_section(model: Any) -> Html:
     )
 
 
-def code(text: str) -> Html:
+def _code(text: str) -> Html:
     """Return text as code."""
     return tag("code", text)
 
@@ -257,7 +258,7 @@ def use_section(model: Any) -> Html:
     versions = [("Python", python_version()), *((n, version(n)) for n in names)]
     return section(
         "How to use it",
-        tag("pre", code(LOADING + proof)),
+        tag("pre", _code(LOADING + proof)),
         tag("h3", "Versions that wrote this page"),
         definitions(versions, "facts"),
     )

@@ -29,6 +29,7 @@ from psilonnet.training.population import (
 from psilonnet.training.projected import project_directions_
 from psilonnet.training.pruning import Pruning, live_widths
 from psilonnet.training.schedules import one_cycle, trapezoid, trapezoid_of
+from psilonnet.training.state import RunState
 
 __all__ = [
     "LOSSES",
@@ -47,6 +48,7 @@ __all__ = [
     "Pruning",
     "Rows",
     "Run",
+    "RunState",
     "batch_at",
     "check_memory",
     "get_loss",

@@ -22,6 +22,7 @@ from psilonnet.training.plan import Plan
 from psilonnet.training.population import check_memory, members_of, take_members
 from psilonnet.training.projected import project_directions_
 from psilonnet.training.pruning import drop_neurons_, rescale_rows_, row_norms
+from psilonnet.training.state import RunState
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 DIVERGENCE_FACTOR = 1e6  # a loss this many times the first one counts as diverged
 
 
-class Run:
+class Run(RunState):
     """One training run of a population.
 
     Minimises, for each member m, ``mean(weight * loss) + reg_strength[m] * penalty``.

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from psilonnet._extras import require
-from psilonnet.tables import CategoryCode, NumberCode
-from psilonnet.tables.codes import BEND, FAR
+from psilonnet.tables import BEND, FAR, CategoryCode, NumberCode
 
 if TYPE_CHECKING:
     from psilonnet.deploy.onnx.graph import GraphWriter
