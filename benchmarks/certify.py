@@ -2,7 +2,7 @@
 
 A classifier of three hidden layers of 256 on 20 columns; float64, one thread.
 
-    python -m benchmarks.certify [--quick]
+    python -m benchmarks.certify [--quick | --tiny]
 """
 
 import argparse
@@ -48,9 +48,10 @@ def main() -> None:
     """Run the benchmark and print its figures."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="few rounds, fewer rows")
-    quick = parser.parse_args().quick
+    parser.add_argument("--tiny", action="store_true", help="once, to show that it runs")
+    given = parser.parse_args()
     torch.set_num_threads(1)
-    rounds, rows = (3, 500) if quick else (15, 2000)
+    rounds, rows = (1, 20) if given.tiny else (3, 500) if given.quick else (15, 2000)
     two, five = ratios(2, rounds, rows), ratios(5, rounds, rows)
     print("two classes ", {name: round(value, 2) for name, value in two.items()})
     print("five classes", {name: round(value, 2) for name, value in five.items()}, "per margin")

@@ -5,7 +5,7 @@ shares every line (splitting, skip, loss, optimiser) except normalisation and pe
 the paper's: an MLP 24-500-500-500-1 on 400 rows, and a residual net with 784 inputs, 10 hidden
 layers of 500 and 10 classes on 200 rows.
 
-    python -m benchmarks.step [--quick]
+    python -m benchmarks.step [--quick | --tiny]
 """
 
 import argparse
@@ -132,9 +132,11 @@ def main() -> None:
     """Run the benchmark and print its figures."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="few rounds, fewer variants")
-    quick = parser.parse_args().quick
+    parser.add_argument("--tiny", action="store_true", help="once, to show that it runs")
+    given = parser.parse_args()
+    quick = given.quick or given.tiny
     torch.set_num_threads(1)
-    rounds = 7 if quick else 80
+    rounds = 1 if given.tiny else 7 if quick else 80
     others = ["P", "L1-IB", "L1-OB", "S"] if quick else ["P", *PAPER]
 
     medians: dict[tuple[str, str], dict[str, float]] = {}
@@ -148,7 +150,7 @@ def main() -> None:
         show(f"residual net, {precision} precision", residual, "reference")
         show(f"residual net, {precision} precision, beside the paper", residual, "P")
     torch.set_float32_matmul_precision("highest")
-    shares = penalty_share(rounds=5 if quick else 30)
+    shares = penalty_share(rounds=1 if given.tiny else 5 if quick else 30)
     print("\nclosed-form penalty and its backward, share of a P step")
     for label, share in shares.items():
         print(f"  {label:<16} {100 * share:.2f} %")

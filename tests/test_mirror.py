@@ -42,7 +42,7 @@ TESTED_BY = {
     "report/sections": "report/test_page",
     "scale/block_output": "scale/test_scoring",
     "scale/blocks": "scale/test_scoring",
-    "scale/digests": "scale/test_cells",
+    "scale/digests": "scale/test_many",
     "scale/failures": "scale/test_many",
     "scale/group_task": "scale/test_many",
     "scale/keys": "scale/test_many",

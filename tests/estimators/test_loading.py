@@ -1,6 +1,5 @@
 """Model files are never trusted."""
 
-import os
 import random
 import re
 import tracemalloc
@@ -19,8 +18,9 @@ from estimators.saved_models import fitted, table
 from psilonnet import ModelFileError
 from psilonnet.deploy import write_model_file
 from psilonnet.deploy.model_file import read_model_file
+from sizes import size
 
-MUTATIONS = int(os.environ.get("PSILONNET_MUTATIONS", "20000"))
+MUTATIONS = size(4_000, long=200_000)
 
 
 def test_missing_file_and_foreign_files_are_named(tmp_path):
