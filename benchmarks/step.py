@@ -143,8 +143,9 @@ def main() -> None:
     for precision in ("highest",) if quick else ("highest", "medium"):
         torch.set_float32_matmul_precision(precision)
         generator = torch.Generator().manual_seed(0)
-        mlp = interleaved(mlp_steps(generator), rounds=2 * rounds)
-        residual = interleaved(residual_steps(generator, others), rounds=rounds)
+        warmup = 1 if given.tiny else 3
+        mlp = interleaved(mlp_steps(generator), rounds=2 * rounds, warmup=warmup)
+        residual = interleaved(residual_steps(generator, others), rounds=rounds, warmup=warmup)
         medians["mlp", precision], medians["residual", precision] = mlp, residual
         show(f"MLP, {precision} precision", mlp, "reference")
         show(f"residual net, {precision} precision", residual, "reference")

@@ -18,6 +18,7 @@ from psilonnet import PSiLONClassifier, PSiLONRegressor
 from psilonnet.deploy.predictor import Predictor
 
 
+@pytest.mark.long
 def test_pruned_export_is_small(tmp_path):
     X, y = messy()
     sizes = []
