@@ -1,7 +1,6 @@
 """ONNX files in the real runtime: what they give is what predict gives, up to float32."""
 
 import json
-import os
 import sys
 import warnings
 
@@ -19,12 +18,13 @@ from psilonnet.deploy import onnx_inputs
 from psilonnet.deploy.onnx.outcome import _plain_labels
 from psilonnet.nn import PlainNet
 from psilonnet.tables import read_columns
+from sizes import size
 
 SMALL = {"width": 16, "depth": 2, "max_steps": 40, "learning_rate": 1e-2, "random_state": 0}
 QUICK = {**SMALL, "reg_strength": 1e-3, "knots": 0}
 TOLERANCE = 1e-5
-# A few tables in every run, of all kinds; before a release all of them.
-TABLES = os.environ.get("PSILONNET_ONNX_TABLES", "brazilian_houses,compas_two_years,road_safety")
+# A few tables in every run, of all kinds; in the long one all of them.
+TABLES = size("brazilian_houses,compas_two_years,road_safety", long="all")
 
 
 def messy(n=150, seed=0):

@@ -1,6 +1,6 @@
 """A real Ray cluster of two nodes that loses workers, a node, its driver and, once, its disk.
 
-Set PSILONNET_KILLS to kill more workers than the few of the everyday run.
+One worker is killed in the everyday run, twenty in the long one.
 """
 
 import importlib.util
@@ -22,7 +22,7 @@ def load_driver():
 @needs_proc
 def test_faults_lose_nothing_and_repeat_nothing(tmp_path):
     driver = load_driver()
-    n = 12 + 2 * KILLS
+    n = max(20, 12 + 2 * KILLS)
     folder = tmp_path / "results"
     with two_nodes() as (cluster, node):
         run = Disturbed(

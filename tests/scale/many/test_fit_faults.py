@@ -1,7 +1,7 @@
 """Many models on a real Ray cluster of two nodes that loses workers, a node, its driver, its disk.
 
-One group kills every worker that touches it. Set PSILONNET_KILLS to kill more workers at random
-than the few of the everyday run.
+One group kills every worker that touches it. One more is killed at random in the everyday run,
+twenty in the long one.
 """
 
 import importlib.util
@@ -13,11 +13,12 @@ import pytest
 from disturbance import KILLS, Disturbed, needs_proc, resize_disk, small_disk, two_nodes
 from psilonnet.deploy.model_file import read_model_file
 from psilonnet.scale.many.folder import ModelFolder
+from sizes import size
 
 DRIVER = Path(__file__).with_name("fit_driver.py")
-# A good group is given up after RETRIES + 1 deaths of its task and as many of its own: 6, more than
-# four kills and a lost node. The poison needs them all, and each is a worker to start.
-RETRIES = 2 + KILLS // 10
+# A good group is given up after RETRIES + 1 deaths of its task and as many of its own: 4 and 10,
+# more than it can meet by chance. The poison needs them all, and each is a worker to start.
+RETRIES = size(1, long=4)
 
 
 def load_driver():
@@ -79,6 +80,7 @@ def test_faults_lose_no_model_and_name_the_bad_groups(tmp_path):
     check_whole(folder, driver.fit(tmp_path / "calm", n, poisoned=False), driver.POISON)
 
 
+@pytest.mark.long
 @needs_proc
 def test_full_disk_ends_the_run_and_loses_no_model(tmp_path):
     driver = load_driver()

@@ -1,132 +1,20 @@
-"""Certificates of fitted models, attacked through the whole preprocessing."""
+"""What may move, in the units of the table, and what is refused."""
 
 import datetime as dt
 
 import numpy as np
 import pandas as pd
 import pytest
-import torch
 
-import psilonnet
-from experiments.attack import attack, averaged
+from certify.fitted_models import QUICK, table
 from psilonnet import PSiLONClassifier, PSiLONRegressor
-from psilonnet.certify import Perturbation, class_margins
+from psilonnet.certify import Perturbation
 from psilonnet.deploy.predictor import Predictor
-from psilonnet.tables import read_columns
 
 
 def exported(model, folder):
     model.export_numpy(folder)
     return Predictor(folder)
-
-
-def proofs_of(model, rows, delta, method):
-    """Return the proofs about the parts of a table."""
-    return list(model._certifier._parts(read_columns(rows), delta, method))
-
-
-SMALL = {"width": 16, "depth": 2, "max_steps": 80, "learning_rate": 1e-2, "random_state": 0}
-QUICK = {**SMALL, "reg_strength": 1e-3, "knots": 0}
-
-
-def table(n=150, seed=0):
-    rng = np.random.default_rng(seed)
-    frame = pd.DataFrame(
-        {
-            "a": rng.normal(100, 20, n),
-            "b": rng.exponential(3, n),
-            "city": rng.choice(["x", "y", "z"], n),
-            "flag": rng.random(n) > 0.5,
-            "day": pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.integers(0, 500, n), "D"),
-        }
-    )
-    y = (frame.a - 100) / 20 - frame.b / 3 + (frame.city == "y") + 0.5 * frame.flag
-    frame.loc[::11, "b"] = np.nan
-    return frame, y.to_numpy()
-
-
-MODELS = {
-    "plain": {},
-    "robust": {"scaling": "robust"},
-    "knots": {"knots": 4},
-    "resnet": {"architecture": "resnet"},
-    "ensemble": {"n_members": 3},
-    "average": {"scaling": "log_tails", "knots": (0, 4), "selection": "average", "n_members": 2},
-    "pruned": {"prune": True, "architecture": "crelu"},
-}
-
-
-def moved_rows(frame, scales, rng, size):
-    """Return rows whose numbers moved by up to ``size`` scales, at random or to a corner."""
-    moved = frame.copy()
-    for name, scale in scales.items():
-        step = rng.uniform(-1, 1, len(frame))
-        if rng.random() < 0.5:
-            step = np.sign(step)
-        shift = step * size * scale
-        if name == "day":
-            moved[name] = moved[name] + pd.to_timedelta(shift, "D")
-        else:
-            moved[name] = moved[name] + shift
-    return moved
-
-
-def scales_of(model):
-    codes = zip(model.encoder_.names, model.encoder_.codes, strict=True)
-    return {name: code.scale for name, code in codes if hasattr(code, "scale")}
-
-
-@pytest.mark.filterwarnings("ignore::psilonnet.tables.OutOfRangeWarning")
-@pytest.mark.parametrize("method", ["global", "local"])
-@pytest.mark.parametrize("name", MODELS)
-def test_class_never_changes_within_the_radius(name, method):
-    frame, y = table()
-    model = PSiLONClassifier(**{**QUICK, **MODELS[name]}).fit(frame, np.digitize(y, [-0.5, 0.7]))
-    rows, _ = table(40, seed=1)
-    radius = model.certified_radius(rows, method=method)
-    assert radius.shape == (40,)
-    assert (radius >= 0).all()
-    assert (radius > 0).mean() > 0.9
-    rng = np.random.default_rng(0)
-    before = model.predict(rows)
-    for _ in range(30):
-        assert (model.predict(moved_rows(rows, scales_of(model), rng, radius)) == before).all()
-
-
-@pytest.mark.filterwarnings("ignore::psilonnet.tables.OutOfRangeWarning")
-@pytest.mark.parametrize("method", ["global", "local"])
-@pytest.mark.parametrize("name", MODELS)
-def test_output_range_is_never_left(name, method):
-    frame, y = table()
-    model = PSiLONRegressor(**{**QUICK, **MODELS[name]}).fit(frame, 1000 + 50 * y)
-    rows, _ = table(40, seed=1)
-    low, high = model.output_range(rows, 0.5, method=method)
-    before = model.predict(rows)
-    assert ((low < before) & (before < high)).all()
-    rng = np.random.default_rng(0)
-    for _ in range(30):
-        after = model.predict(moved_rows(rows, scales_of(model), rng, 0.5))
-        assert ((low <= after) & (after <= high)).all()
-    narrow = model.output_range(rows, 0.0)
-    np.testing.assert_allclose(narrow[1] - narrow[0], 0, atol=1e-8)
-
-
-def test_local_certificates_are_never_worse_and_often_better():
-    frame, y = table()
-    bent = np.abs(y - np.median(y))
-    classifier = PSiLONClassifier(**QUICK).fit(frame, bent > np.median(bent))
-    far, near = (
-        classifier.certified_radius(frame, method=method) for method in ("global", "local")
-    )
-    assert (near >= far).all()
-    assert near.sum() > far.sum()
-    regressor = PSiLONRegressor(**QUICK).fit(frame, bent)
-    widths = {}
-    for method in ("local", "global"):
-        low, high = regressor.output_range(frame, 0.02, method=method)
-        widths[method] = high - low
-    assert (widths["local"] <= widths["global"]).all()
-    assert widths["local"].sum() < 0.9 * widths["global"].sum()
 
 
 def test_deltas_in_own_units_move_only_their_columns():
@@ -169,24 +57,6 @@ def test_categories_may_take_any_level(method, knots):
     before = classifier.predict(frame)
     for city in ("x", "y", "z"):
         assert (classifier.predict(frame.assign(city=city)) == before)[stays].all()
-
-
-def test_delta_agrees_with_the_radius():
-    frame, y = table()
-    model = PSiLONClassifier(**QUICK).fit(frame, y > 0)
-    radius = model.certified_radius(frame)
-    middle = float(np.median(radius))
-    stays = model.is_robust(frame, middle)
-    assert (stays == (radius > middle)).mean() > 0.98
-
-
-def test_loaded_model_certifies_the_same(tmp_path):
-    frame, y = table()
-    model = PSiLONClassifier(**QUICK).fit(frame, y > 0)
-    model.save(tmp_path / "m")
-    np.testing.assert_array_equal(
-        psilonnet.load(tmp_path / "m").certified_radius(frame), model.certified_radius(frame)
-    )
 
 
 @pytest.mark.parametrize(
@@ -240,63 +110,6 @@ def test_times_may_move_by_less_than_they_are_cut_to():
     assert (model.predict(frame) != moved).any()
     assert (low <= moved).all()
     assert (moved <= high).all()
-
-
-@pytest.mark.parametrize("name", MODELS)
-def test_no_gradient_leaves_what_is_proven(name, tmp_path):
-    # Projected gradient on the loaded model, in the space of the encoded columns.
-    frame, y = table()
-    classifier = PSiLONClassifier(**{**QUICK, **MODELS[name]}).fit(frame, np.digitize(y, [-0.5, 1]))
-    regressor = PSiLONRegressor(**{**QUICK, **MODELS[name]}).fit(frame, y)
-    for number, model in enumerate((classifier, regressor)):
-        model.save(tmp_path / f"{number}")
-    classifier, regressor = (psilonnet.load(tmp_path / f"{number}") for number in range(2))
-    rows = frame[:40]
-
-    for method in ("global", "local"):
-        (proofs,) = proofs_of(classifier, rows, None, method)
-        radii = torch.tensor(classifier.certified_radius(rows, method=method))
-        radius = proofs.unit * radii[:, None]
-        margins, asked = class_margins(proofs.outputs)
-        found = attack(averaged(proofs.net), proofs.x, radius, -asked.expanded, signs=(1.0,))
-        assert (found < margins).all()
-
-        (proofs,) = proofs_of(regressor, rows, 0.2, method)
-        radius = proofs.box.radius
-        up = torch.ones(len(rows), 1, 1, dtype=torch.float64)
-        found = attack(averaged(proofs.net), proofs.x, radius, up, signs=(1.0,))
-        _, high = regressor.output_range(rows, 0.2, method=method)
-        reached = regressor.target_.decode((proofs.outputs + found).numpy())[:, 0]
-        assert (reached <= high + 1e-12).all()
-
-
-def test_many_rows_are_proven_in_parts(monkeypatch):
-    frame, y = table()
-    labels = np.digitize(y, [-0.5, 0.5])
-    classifier = PSiLONClassifier(**QUICK).fit(frame, labels)
-    regressor = PSiLONRegressor(**QUICK).fit(frame, y)
-
-    def proofs():
-        for method in ("global", "local"):
-            yield classifier.certified_radius(frame, method=method)
-            yield from regressor.output_range(frame, 0.1, method=method)
-
-    whole = list(proofs())
-    monkeypatch.setattr("psilonnet.certify.certifier.PART", 3000)
-    parts = list(proofs())
-    assert len(proofs_of(classifier, frame, None, "local")) > 10
-    for one, other in zip(whole, parts, strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-12)
-
-
-def test_margin_of_zero_has_radius_zero():
-    x = np.array([["a", 1.0], ["b", np.nan]] * 20, dtype=object)
-    model = PSiLONClassifier(**{**QUICK, "max_steps": 1, "calibrate": False}).fit(x, [0, 1] * 20)
-    for parameter in model.net_.parameters():
-        parameter.data.zero_()
-    for method in ("global", "local"):
-        with pytest.warns(UserWarning, match="this table has none"):
-            assert (model.certified_radius(x, method=method) == 0).all()
 
 
 @pytest.mark.parametrize("delta", [-1, float("nan"), dt.timedelta(days=1), [[0.1]], True])
@@ -378,17 +191,3 @@ def test_wrong_perturbations_are_refused(moves, words):
     model = PSiLONRegressor(**{**QUICK, "max_steps": 2}).fit(frame, y)
     with pytest.raises(ValueError, match=f"(?s){words}"):
         model.output_range(frame, moves)
-
-
-def test_a_radius_without_numbers_is_warned_about():
-    city = np.array(["Lima", "Oslo", "Rome"] * 20)
-    model = PSiLONClassifier(width=8, depth=1, max_steps=20, reg_strength=1e-3, knots=0)
-    frame = pd.DataFrame({"same": 1.0, "city": city})
-    model.fit(frame, city == "Oslo")
-    with pytest.warns(UserWarning, match=r"table has none that vary.*delta=\{'city': 'any'\}"):
-        model.certified_radius(frame)
-    model.is_robust(frame, {"city": "any"})  # no word
-    frame = pd.DataFrame({"same": [1.0, np.nan] * 30})
-    model.fit(frame, frame.same.isna())
-    with pytest.warns(UserWarning, match=r"is huge says nothing\.$"):
-        model.certified_radius(frame)
