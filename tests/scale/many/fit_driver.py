@@ -10,7 +10,7 @@ import pandas as pd
 
 from psilonnet import PSiLONRegressor
 from psilonnet.scale import fit_many
-from psilonnet.scale import many as fit_module
+from psilonnet.scale.many import fit as fit_module
 
 POISON = "poison"
 
