@@ -23,7 +23,6 @@ from psilonnet.training import (
     take_members,
     warm_path,
 )
-from psilonnet.training.arithmetic import matmul_precision
 from psilonnet.training.memory import _library
 
 
@@ -282,16 +281,21 @@ def test_progress_bar_can_be_turned_off(capsys):
     assert "/5 [" in capsys.readouterr().err
 
 
-def test_matmul_precision_is_set_for_the_run_only():
-    seen = []
+def test_precision_of_torch_is_never_touched():
+    """It is one for all threads: another one looks while a network is trained."""
+    seen, over = set(), threading.Event()
 
-    class Look(Callback):
-        def on_step(self, run):
-            seen.append(torch.get_float32_matmul_precision())
+    def look():
+        while not over.is_set():
+            seen.add(torch.get_float32_matmul_precision())
+            over.wait(0.001)
 
-    run_of(small_net(), steps=1, matmul_precision="medium", callbacks=[Look()]).train()
-    assert seen == ["medium"]
-    assert torch.get_float32_matmul_precision() == "highest"
+    thread = threading.Thread(target=look)
+    thread.start()
+    run_of(small_net(), steps=50, matmul_precision="medium").train()
+    over.set()
+    thread.join()
+    assert seen == {"highest"}
 
 
 def test_plan_refuses_nonsense():
@@ -373,31 +377,6 @@ def test_ctrl_c_in_the_last_step_is_not_lost():
 
     with pytest.raises(KeyboardInterrupt):
         run_of(small_net(), callbacks=[Press()]).train()
-
-
-def test_threads_that_need_other_precisions_take_turns():
-    seen, inside, go = [], threading.Event(), threading.Event()
-    before = torch.get_float32_matmul_precision()
-
-    def first():
-        with matmul_precision("medium"):
-            inside.set()
-            go.wait()
-            seen.append(torch.get_float32_matmul_precision())
-
-    def second():
-        with matmul_precision("high"):
-            seen.append(torch.get_float32_matmul_precision())
-
-    threads = [threading.Thread(target=first), threading.Thread(target=second)]
-    threads[0].start()
-    inside.wait()
-    threads[1].start()
-    go.set()
-    for thread in threads:
-        thread.join()
-    assert seen == ["medium", "high"]
-    assert torch.get_float32_matmul_precision() == before
 
 
 @pytest.mark.parametrize("strengths", [-1e-3, float("nan"), float("inf")])

@@ -6,8 +6,7 @@ No generator is kept between steps, so a run resumes anywhere with nothing to re
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -76,6 +75,10 @@ class Rows:
         own = None if self.own is None else self.own.to(device)
         return Rows(self.x.to(device, dtype), self.y.to(device, dtype), weight, own)
 
+    def with_inputs(self, x: Tensor) -> Rows:
+        """Return the same rows with other inputs."""
+        return Rows(x, self.y, self.weight, self.own)
+
     def at(self, columns: Tensor) -> Batch:
         """Return rows by position: of the table, or among the own rows of each member.
 
@@ -83,19 +86,23 @@ class Rows:
         ----------
         columns : Tensor of shape (k,), or (members, k) for members with rows of their own
         """
-        if self.own is None:
-            return Batch(self.x[columns], self.y[columns], self._weight_at(columns))
-        columns = columns.expand(len(self.own), -1)
-        index = self.own.gather(-1, columns).clamp(min=0)
-        return Batch(self.x[index], self.y[index], self._weight_at(columns))
+        index = self.index_at(columns)
+        return Batch(self.x[index], self.y[index], self.weight_at(columns))
 
-    def _weight_at(self, columns: Tensor) -> Tensor | None:
+    def index_at(self, columns: Tensor) -> Tensor:
+        """Return which rows of the table these are, of shape (k,) or (members, k)."""
+        if self.own is None:
+            return columns
+        return self.own.gather(-1, columns.expand(len(self.own), -1)).clamp(min=0)
+
+    def weight_at(self, columns: Tensor) -> Tensor | None:
         """Return the weights of rows, scaled to mean one over all rows of a member."""
         if self.own is None:
             if self.weight is None:
                 return None
             return self.weight[..., columns] / self.weight.mean(dim=-1, keepdim=True)
         weight = self._own_weight(self.own)
+        columns = columns.expand(len(weight), -1)
         return weight.gather(-1, columns) / weight.mean(dim=-1, keepdim=True)
 
     def _own_weight(self, own: Tensor) -> Tensor:
@@ -155,25 +162,47 @@ def _check_everybody_has_rows(weight: Tensor) -> None:
         raise ValueError(f"{who} must have a row whose weight is above zero. Got none.")
 
 
-def batch_at(rows: Rows, step: int, *, size: int, seed: int, members: Sequence[int]) -> Batch:
-    """Return the batch of a step.
+class Batches:
+    """The batches of a run, each a pure function of seed and step.
 
     An epoch is a permutation of the rows, cut into batches; a rest smaller than a batch waits
     for the next epoch. Members with rows of their own have permutations of their own, which
     depend on the number of the member but not on who else is trained.
+
+    Parameters
+    ----------
+    rows : Rows
+    size : int
+        Rows of a batch; all, if there are fewer.
+    seed : int
+    members : sequence of int
+        The numbers of the members that rows of their own belong to.
     """
-    n = rows.count
-    size = min(size, n)
-    epoch, position = divmod(step, n // size)
-    cut = slice(position * size, (position + 1) * size)
 
-    own = rows.own is not None
-    drawn = _epoch(tuple((seed, epoch, m) for m in members) if own else ((seed, epoch),), n)
-    columns = torch.from_numpy(np.ascontiguousarray(drawn[:, cut] if own else drawn[0, cut]))
-    return rows.at(columns.to(rows.x.device))
+    def __init__(self, rows: Rows, *, size: int, seed: int, members: Sequence[int]) -> None:
+        self.rows, self.size = rows, min(size, rows.count)
+        self._keys = [(m,) for m in members] if rows.own is not None else [()]
+        self._seed = seed
+        self._epoch = -1
+        self._index = self._y = rows.y
+        self._weight: Tensor | None = None
 
+    def at(self, step: int) -> Batch:
+        """Return the batch of a step."""
+        epoch, position = divmod(step, self.rows.count // self.size)
+        if epoch != self._epoch:
+            self._draw(epoch)
+        cut = slice(position * self.size, (position + 1) * self.size)
+        index = self._index[..., cut]
+        x = self.rows.x.index_select(0, index.flatten()).view(*index.shape, -1)
+        weight = None if self._weight is None else self._weight[..., cut]
+        return Batch(x, self._y[..., cut, :], weight)
 
-@lru_cache(maxsize=4)  # an epoch is asked for once per batch, and never again
-def _epoch(keys: tuple[tuple[int, ...], ...], n: int) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """Return one permutation of n rows for each key."""
-    return np.stack([np.random.default_rng(key).permutation(n) for key in keys])
+    def _draw(self, epoch: int) -> None:
+        """Shuffle the rows; targets and weights are gathered at once, inputs batch by batch."""
+        n, seed = self.rows.count, self._seed
+        drawn = [np.random.default_rng((seed, epoch, *key)).permutation(n) for key in self._keys]
+        columns = torch.from_numpy(np.stack(drawn)).to(self.rows.x.device)
+        columns = columns[0] if self.rows.own is None else columns
+        self._epoch, self._index = epoch, self.rows.index_at(columns)
+        self._y, self._weight = self.rows.y[self._index], self.rows.weight_at(columns)

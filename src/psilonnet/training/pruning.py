@@ -126,10 +126,9 @@ def rescale_rows_(net: Network, norms: Tensor, optimizer: Adam) -> None:
 def _bring_rows_to_(direction: Tensor, norms: Tensor, optimizer: Adam) -> None:
     factor = (norms / row_norm(direction).clamp(min=1e-30))[..., None, None]
     direction.mul_(factor)
-    state = optimizer.state.get(direction)
-    if state:
-        state["exp_avg"].div_(factor)  # gradients shrink as directions grow
-        state["exp_avg_sq"].div_(factor.square())
+    state = optimizer.state[direction]
+    state["exp_avg"].div_(factor)  # gradients shrink as directions grow
+    state["exp_avg_sq"].div_(factor.square())
 
 
 @torch.no_grad()
@@ -183,9 +182,7 @@ def _silence_(direction: Tensor, dropped: Tensor, optimizer: Adam) -> None:
     """Take some inputs from all rows, and give rows that are short then some of their norm back."""
     columns, norms = dropped[..., None, None, :], row_norm(direction)
     direction.masked_fill_(columns, 0.0)
-    state = optimizer.state.get(direction)
-    if state:
-        state["exp_avg"].masked_fill_(columns, 0.0)
+    optimizer.state[direction]["exp_avg"].masked_fill_(columns, 0.0)
     least = norms.clamp(max=LEAST_NORM)
     _bring_rows_to_(direction, row_norm(direction).maximum(least), optimizer)
 
