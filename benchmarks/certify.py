@@ -2,7 +2,7 @@
 
 A classifier of three hidden layers of 256 on 20 columns; float64, one thread.
 
-    python -m benchmarks.certify [--quick]
+    python -m benchmarks.certify [--quick | --tiny]
 """
 
 import argparse
@@ -15,18 +15,18 @@ from experiments.timing import interleaved
 from psilonnet import PSiLONClassifier
 
 
-def fitted(classes: int) -> tuple[PSiLONClassifier, np.ndarray]:
+def fitted(classes: int, steps: int) -> tuple[PSiLONClassifier, np.ndarray]:
     rng = np.random.default_rng(0)
     x = rng.normal(size=(12_000, 20))
     y = np.digitize(x[:, 0] + 0.5 * x[:, 1] ** 2, np.linspace(-1, 2, classes - 1))
     model = PSiLONClassifier(
-        width=256, max_steps=150, reg_strength=5e-3, knots=0, random_state=0, verbose=False
+        width=256, max_steps=steps, reg_strength=5e-3, knots=0, random_state=0, verbose=False
     )
     return model.fit(x[:2000], y[:2000]), x[2000:]
 
 
-def ratios(classes: int, rounds: int, local_rows: int) -> dict[str, float]:
-    model, x = fitted(classes)
+def ratios(classes: int, rounds: int, local_rows: int, steps: int) -> dict[str, float]:
+    model, x = fitted(classes, steps)
     near = x[:local_rows]
     times = interleaved(
         {
@@ -48,10 +48,12 @@ def main() -> None:
     """Run the benchmark and print its figures."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="few rounds, fewer rows")
-    quick = parser.parse_args().quick
+    parser.add_argument("--tiny", action="store_true", help="once, to show that it runs")
+    given = parser.parse_args()
     torch.set_num_threads(1)
-    rounds, rows = (3, 500) if quick else (15, 2000)
-    two, five = ratios(2, rounds, rows), ratios(5, rounds, rows)
+    rounds, rows = (1, 20) if given.tiny else (3, 500) if given.quick else (15, 2000)
+    steps = 2 if given.tiny else 150
+    two, five = (ratios(classes, rounds, rows, steps) for classes in (2, 5))
     print("two classes ", {name: round(value, 2) for name, value in two.items()})
     print("five classes", {name: round(value, 2) for name, value in five.items()}, "per margin")
     print_figures({**two, **{f"{name}_five_classes": value for name, value in five.items()}})

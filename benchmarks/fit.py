@@ -3,7 +3,7 @@
 Beside it, where they are installed, RealMLP and CatBoost with their defaults. Seconds of the
 processor's time on one thread, fits in turn, medians.
 
-    python -m benchmarks.fit [--quick]
+    python -m benchmarks.fit [--quick | --tiny]
 """
 
 import argparse
@@ -54,9 +54,12 @@ def main() -> None:
     """Fit all in turn and print the seconds of each."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="few steps, one round")
-    quick = parser.parse_args().quick
+    parser.add_argument("--tiny", action="store_true", help="once, to show that it runs")
+    given = parser.parse_args()
+    quick = given.quick or given.tiny
     torch.set_num_threads(1)
-    x, y = make_classification(ROWS, COLUMNS, n_informative=10, flip_y=0.1, random_state=0)
+    rows = 200 if given.tiny else ROWS
+    x, y = make_classification(rows, COLUMNS, n_informative=10, flip_y=0.1, random_state=0)
     fits = {"psilonnet": fit_psilonnet}
     fits |= {name: fit for name, (package, fit) in PEERS.items() if find_spec(package)}
     seconds: dict[str, list[float]] = {name: [] for name in fits}

@@ -3,7 +3,7 @@
 The unit is one member-step of the paper's P-Net (24 inputs, three hidden layers, 400 rows). The
 plain loop is what one would write by hand: forward, penalty, backward, fused Adam, no history.
 
-    python -m benchmarks.population [--quick]
+    python -m benchmarks.population [--quick | --tiny]
 """
 
 import argparse
@@ -59,10 +59,13 @@ def main() -> None:
     """Run the benchmark and print its figures."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="few rounds, fewer shapes")
-    quick = parser.parse_args().quick
+    parser.add_argument("--tiny", action="store_true", help="once, to show that it runs")
+    given = parser.parse_args()
+    quick = given.quick or given.tiny
     torch.set_num_threads(1)
     rows = make_rows(torch.Generator().manual_seed(0))
     counts = (1, 13) if quick else (1, 4, 13, 64)
+    rounds = 1 if given.tiny else 6 if quick else 60
     widths = (128, 500) if quick else (64, 128, 256, 500)
 
     ratios: dict[tuple[int, int], float] = {}
@@ -71,7 +74,7 @@ def main() -> None:
     for width in widths:
         cases = {str(m): population_step(m, width, rows) for m in counts}
         cases["plain"] = plain_step(width, rows)
-        seconds = interleaved(cases, rounds=6 if quick else 60, warmup=2)
+        seconds = interleaved(cases, rounds=rounds, warmup=2)
         for m in counts:
             ratios[width, m] = seconds[str(m)] / m / seconds["plain"]
         print(f"{width:<8}" + "".join(f"{ratios[width, m]:<10.2f}" for m in counts))

@@ -4,7 +4,7 @@ Models are trained on 2,000 rows, written as they would be shipped and read back
 same architecture after pruning, compacted. Peers that are not installed are left out
 (``experiments/requirements-rivals.txt`` lists them).
 
-    python -m benchmarks.predict --data DIR [--quick]
+    python -m benchmarks.predict --data DIR [--quick | --tiny]
 
 Without --data, made-up rows are used.
 """
@@ -62,7 +62,9 @@ class Size:
     strength: float | str = "auto"
 
 
-FULL, QUICK = Size(2000, 3000, 1_000_000, 300), Size(300, 30, 20_000, 10, strength=0.01)
+FULL = Size(2000, 3000, 1_000_000, 300)
+QUICK = Size(300, 30, 20_000, 10, strength=0.01)
+TINY = Size(60, 2, 100, 1, strength=0.01)
 
 
 def tasks(data: str | None, train: int) -> Iterator[Task]:
@@ -199,13 +201,14 @@ def main() -> None:
     """Run the benchmark, write its table and print its figures."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="short trainings, few rows")
+    parser.add_argument("--tiny", action="store_true", help="once, to show that it runs")
     parser.add_argument("--data", help="folder with datasets.json")
     parser.add_argument("--out", type=Path, help="where the table is written")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     torch.set_float32_matmul_precision("medium")  # quicker training; predictions are in float64
     warnings.simplefilter("ignore")  # of the peers
-    size = QUICK if arguments.quick else FULL
+    size = TINY if arguments.tiny else QUICK if arguments.quick else FULL
     lines, ratios = [], []
     for task in tasks(arguments.data, size.train):
         found, ratio = run_task(task, size)

@@ -64,7 +64,7 @@ def read_catboost(path: Path) -> Predict:
 
 def read_realmlp(path: Path) -> Predict:
     """Read a model that was fitted on an array, and wants one."""
-    logging.getLogger("lightning.pytorch").setLevel(logging.ERROR)  # it tells of every call
+    logging.getLogger("lightning.pytorch").setLevel(logging.ERROR)  # it logs every call
     model = pickle.loads(path.read_bytes())
     return lambda rows: model.predict(np.asarray(rows))
 

@@ -6,7 +6,7 @@ small, and the same everywhere: width 64, depth 2, 300 steps, a fixed strength. 
 the processor's time, files included. The plain loop fits and saves the same estimator group by
 group; LightGBM, where it is installed, has 100 trees.
 
-    python -m benchmarks.scale --data DIR [--quick]
+    python -m benchmarks.scale --data DIR [--quick | --tiny]
 
 Without --data, the groups are drawn from scikit-learn's diabetes table.
 """
@@ -20,6 +20,7 @@ from pathlib import Path
 from statistics import mean
 from tempfile import TemporaryDirectory
 from time import process_time
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -28,7 +29,7 @@ from sklearn.base import clone
 from sklearn.datasets import load_diabetes
 
 from benchmarks.figures import print_figures
-from benchmarks.scoring import FULL, QUICK, scoring_figures
+from benchmarks.predict_files import FULL, QUICK, prediction_figures
 from psilonnet import PSiLONRegressor
 from psilonnet.scale import fit_many
 
@@ -101,10 +102,26 @@ def cost(
         return (process_time() - start) / len(groups)
 
 
-def many_figures(data: Path | None, *, quick: bool) -> dict[str, float]:
+class Size(NamedTuple):
+    """How many groups are fitted in one call, fewer of them and one by one; and rows to score."""
+
+    many: int
+    few: int
+    alone: int
+    steps: int
+    rows: int
+
+
+SIZES = {
+    "full": Size(1000, 50, 40, steps=300, rows=FULL),
+    "quick": Size(80, 20, 4, steps=60, rows=QUICK),
+    "tiny": Size(4, 2, 1, steps=2, rows=2000),
+}
+
+
+def many_figures(data: Path | None, size: Size) -> dict[str, float]:
     """Fit groups in all ways, print the costs and return the figures."""
-    few, many, alone = (20, 80, 4) if quick else (50, 1000, 40)
-    steps = 60 if quick else 300
+    many, few, alone, steps, _ = size
     estimator = PSiLONRegressor(
         width=64,
         depth=2,
@@ -140,10 +157,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", type=Path, help="a folder with datasets.json")
     parser.add_argument("--quick", action="store_true", help="few groups, few steps")
+    parser.add_argument("--tiny", action="store_true", help="once, to show that it runs")
     given = parser.parse_args()
+    size = SIZES["tiny" if given.tiny else "quick" if given.quick else "full"]
     torch.set_num_threads(1)
-    figures = many_figures(given.data, quick=given.quick)
-    print_figures(figures | scoring_figures(QUICK if given.quick else FULL))
+    print_figures(many_figures(given.data, size) | prediction_figures(size.rows))
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ from time import perf_counter
 import numpy as np
 
 from benchmarks.figures import print_figures
-from psilonnet.scale.many import GROUPS_PER_TASK
+from psilonnet.scale import GROUPS_PER_TASK
 
 GROUPS, ROWS = 10**6, 10**9
 WORKERS = (2, 16, 128, 1024, 4096)
@@ -38,9 +38,9 @@ class Costs:
     Attributes
     ----------
     fit : seconds of one small model inside a task (an assumption: see docs/past_one_machine.md)
-    rows_per_second : rows that one core scores, reading and writing included
+    rows_per_second : rows that one core predicts, reading and writing included
     cells_per_second : results that the driver of run_cells takes and writes, each flushed to disk
-    blocks_per_second : blocks that the driver of score hands out; it writes nothing
+    blocks_per_second : blocks that the driver of predict_files hands out; it writes nothing
     overhead : seconds of a worker around each task
     footers_per_second : footers of Parquet files that the driver reads before it starts
     model_bytes, index_bytes : of a saved model, and of its line in an index
@@ -102,8 +102,8 @@ def fitting(costs: Costs, workers: int, per_task: int) -> Run:
     return Run(-(-GROUPS // per_task), seconds, costs.cells_per_second, workers)
 
 
-def scoring(costs: Costs, workers: int, block_rows: int) -> Run:
-    """Return the run that scores all rows in blocks."""
+def predicting(costs: Costs, workers: int, block_rows: int) -> Run:
+    """Return the run that predicts all rows in blocks."""
     seconds = block_rows / costs.rows_per_second + costs.overhead
     return Run(-(-ROWS // block_rows), seconds, costs.blocks_per_second, workers)
 
@@ -135,8 +135,7 @@ def measure(cells: int = 1000) -> dict[str, float]:
     os.environ.setdefault("RAY_worker_niceness", "0")
     import ray  # noqa: PLC0415
 
-    from psilonnet.scale import run_cells  # noqa: PLC0415
-    from psilonnet.scale.cells import outcomes  # noqa: PLC0415
+    from psilonnet.scale import outcomes, run_cells  # noqa: PLC0415
 
     work = [{"n": n} for n in range(cells)]
     ray.init(address="local", include_dashboard=False, log_to_driver=False)
@@ -169,8 +168,8 @@ def main() -> None:
     cases = [("models, 1 per task", lambda w: fitting(costs, w, 1))]
     many = GROUPS_PER_TASK
     cases += [(f"models, {many} per task", lambda w: fitting(costs, w, many))]
-    cases += [("rows, blocks of 10,000", lambda w: scoring(costs, w, 10_000))]
-    cases += [("rows, blocks of 1,000,000", lambda w: scoring(costs, w, 1_000_000))]
+    cases += [("rows, blocks of 10,000", lambda w: predicting(costs, w, 10_000))]
+    cases += [("rows, blocks of 1,000,000", lambda w: predicting(costs, w, 1_000_000))]
     print(f"{'work':27}{'workers':>8}{'tasks':>9}{'hours':>9}{'simulated':>11}  bottleneck")
     for name, make in cases:
         for workers in WORKERS:

@@ -5,7 +5,7 @@ shares every line (splitting, skip, loss, optimiser) except normalisation and pe
 the paper's: an MLP 24-500-500-500-1 on 400 rows, and a residual net with 784 inputs, 10 hidden
 layers of 500 and 10 classes on 200 rows.
 
-    python -m benchmarks.step [--quick]
+    python -m benchmarks.step [--quick | --tiny]
 """
 
 import argparse
@@ -132,23 +132,26 @@ def main() -> None:
     """Run the benchmark and print its figures."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="few rounds, fewer variants")
-    quick = parser.parse_args().quick
+    parser.add_argument("--tiny", action="store_true", help="once, to show that it runs")
+    given = parser.parse_args()
+    quick = given.quick or given.tiny
     torch.set_num_threads(1)
-    rounds = 7 if quick else 80
+    rounds = 1 if given.tiny else 7 if quick else 80
     others = ["P", "L1-IB", "L1-OB", "S"] if quick else ["P", *PAPER]
 
     medians: dict[tuple[str, str], dict[str, float]] = {}
     for precision in ("highest",) if quick else ("highest", "medium"):
         torch.set_float32_matmul_precision(precision)
         generator = torch.Generator().manual_seed(0)
-        mlp = interleaved(mlp_steps(generator), rounds=2 * rounds)
-        residual = interleaved(residual_steps(generator, others), rounds=rounds)
+        warmup = 1 if given.tiny else 3
+        mlp = interleaved(mlp_steps(generator), rounds=2 * rounds, warmup=warmup)
+        residual = interleaved(residual_steps(generator, others), rounds=rounds, warmup=warmup)
         medians["mlp", precision], medians["residual", precision] = mlp, residual
         show(f"MLP, {precision} precision", mlp, "reference")
         show(f"residual net, {precision} precision", residual, "reference")
         show(f"residual net, {precision} precision, beside the paper", residual, "P")
     torch.set_float32_matmul_precision("highest")
-    shares = penalty_share(rounds=5 if quick else 30)
+    shares = penalty_share(rounds=1 if given.tiny else 5 if quick else 30)
     print("\nclosed-form penalty and its backward, share of a P step")
     for label, share in shares.items():
         print(f"  {label:<16} {100 * share:.2f} %")

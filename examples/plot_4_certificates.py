@@ -24,7 +24,7 @@ print(f"accuracy {right.mean():.3f}")
 # neighbourhood of each row.
 
 display = CertifiedRadiusDisplay.from_estimator(model, X_test, y_test)
-CertifiedRadiusDisplay.from_estimator(model, X_test, y_test, method="local", axes=display.axes_)
+CertifiedRadiusDisplay.from_estimator(model, X_test, y_test, method="local", ax=display.ax_)
 
 # %%
 # A stronger regularisation within one standard error of the best loss is hardly less accurate, and
@@ -35,7 +35,7 @@ careful.fit(X_train, y_train)
 print(f"accuracy {careful.score(X_test, y_test):.3f}")
 display = CertifiedRadiusDisplay.from_estimator(model, X_test, y_test, name="average")
 CertifiedRadiusDisplay.from_estimator(
-    careful, X_test, y_test, name="one standard error", axes=display.axes_
+    careful, X_test, y_test, name="one standard error", ax=display.ax_
 )
 
 # %%

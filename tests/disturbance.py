@@ -13,9 +13,11 @@ from pathlib import Path
 import pytest
 from ray.cluster_utils import Cluster
 
+from sizes import size
+
 # Ray is polite to other programs; on a busy machine its workers would hardly get on.
 os.environ.setdefault("RAY_worker_niceness", "0")
-KILLS = int(os.environ.get("PSILONNET_KILLS", "4"))
+KILLS = size(1, long=20)
 
 needs_proc = pytest.mark.skipif(
     not Path("/proc/self/cmdline").exists(), reason="finds Ray's workers through /proc (Linux)"

@@ -1,4 +1,4 @@
-"""Benchmarks end with one JSON object that has the promised keys."""
+"""Benchmarks end with one JSON object that has its keys; the long run looks at the figures too."""
 
 import json
 import subprocess
@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from benchmarks.scale_model import Costs, fitting, scoring, simulate
+from benchmarks.scale_model import Costs, fitting, predicting, simulate
 
 STEP_KEYS = {
     "p_net_eager",
@@ -21,9 +21,35 @@ STEP_KEYS = {
 }
 
 
-def last_line(repo, module):
+POPULATION_KEYS = {
+    "ratio_m1_worst",
+    "ratio_w128_m13",
+    "ratio_w500_m13",
+    "ratio_worst",
+    "halving_cost",
+}
+RUNTIMES = ("torch", "numpy", "onnx", "scikit-learn_MLP", "random_forest")
+KEYS = {
+    "step": STEP_KEYS,
+    "population": POPULATION_KEYS,
+    "certify": {"global_over_predict", "local_over_predict"},
+    "fit": {"psilonnet_seconds"},
+    "predict": {f"{kind}_{name}" for kind in ("latency_us", "rows_per_s") for name in RUNTIMES},
+    "scale": {
+        "models_per_core_hour",
+        "plain_loop_models_per_core_hour",
+        "cost_flatness",
+        "rows_per_s_core",
+        "files_over_bare",
+        "ray_over_bare",
+        "peak_mb_quarter",
+    },
+}
+
+
+def last_line(repo, module, size="--quick"):
     done = subprocess.run(
-        [sys.executable, "-m", module, "--quick"],
+        [sys.executable, "-m", module, size],
         cwd=repo,
         capture_output=True,
         text=True,
@@ -33,6 +59,13 @@ def last_line(repo, module):
     return json.loads(done.stdout.splitlines()[-1])
 
 
+@pytest.mark.parametrize("name", KEYS)
+def test_benchmark_runs_and_ends_with_its_keys(name, repo):
+    figures = last_line(repo, f"benchmarks.{name}", "--tiny")
+    assert KEYS[name] <= set(figures)
+
+
+@pytest.mark.long
 def test_step_benchmark_ends_with_its_figures(repo):
     figures = last_line(repo, "benchmarks.step")
     assert set(figures) == STEP_KEYS
@@ -40,19 +73,15 @@ def test_step_benchmark_ends_with_its_figures(repo):
     assert figures["penalty_share"] < 0.1  # a share of a few per cent, on a machine under load
 
 
+@pytest.mark.long
 def test_population_benchmark_ends_with_its_figures(repo):
     figures = last_line(repo, "benchmarks.population")
-    assert set(figures) == {
-        "ratio_m1_worst",
-        "ratio_w128_m13",
-        "ratio_w500_m13",
-        "ratio_worst",
-        "halving_cost",
-    }
+    assert set(figures) == POPULATION_KEYS
     assert figures["ratio_w128_m13"] < 1  # members side by side cost less than one by one
     assert figures["halving_cost"] <= 4.5
 
 
+@pytest.mark.long
 def test_certificate_benchmark_ends_with_its_figures(repo):
     figures = last_line(repo, "benchmarks.certify")
     assert {"global_over_predict", "local_over_predict"} <= set(figures)
@@ -60,14 +89,16 @@ def test_certificate_benchmark_ends_with_its_figures(repo):
     assert figures["local_over_predict"] < 120  # 40 on a quiet machine
 
 
+@pytest.mark.long
 def test_fit_benchmark_ends_with_its_figures(repo):
     assert last_line(repo, "benchmarks.fit")["psilonnet_seconds"] > 0
 
 
-def test_scoring_benchmark_ends_with_its_figures(repo):
-    figures = last_line(repo, "benchmarks.scoring")
+@pytest.mark.long
+def test_files_benchmark_ends_with_its_figures(repo):
+    figures = last_line(repo, "benchmarks.predict_files")
     assert {"rows_per_s_core", "ray_over_bare", "peak_mb_quarter"} <= set(figures)
-    assert figures["score_over_bare"] > 0.5  # 0.9 and more on a quiet machine
+    assert figures["files_over_bare"] > 0.5  # 0.9 and more on a quiet machine
     assert figures["peak_mb"] < 1.2 * figures["peak_mb_quarter"]
 
 
@@ -76,24 +107,24 @@ def test_cost_model_agrees_with_the_simulation():
         run = replace(fitting(Costs(), workers, per_task), tasks=20_000)
         assert simulate(run) == pytest.approx(run.estimate, rel=0.15)
     for workers in (2, 64):
-        run = scoring(Costs(), workers, 1_000_000)
+        run = predicting(Costs(), workers, 1_000_000)
         assert simulate(run) == pytest.approx(run.estimate, rel=0.15)
     assert fitting(Costs(), 1024, 1).bottleneck == "driver"
     assert fitting(Costs(), 128, 32).bottleneck == "workers"
 
 
+@pytest.mark.long
 def test_prediction_benchmark_ends_with_its_figures(repo):
     figures = last_line(repo, "benchmarks.predict")
     assert figures["pruned_over_dense_throughput"] > 1
     assert figures["pruned_over_dense_bytes"] < 0.5
-    for runtime in ("torch", "numpy", "onnx", "scikit-learn_MLP", "random_forest"):
-        assert figures[f"latency_us_{runtime}"] > 0
-        assert figures[f"rows_per_s_{runtime}"] > 0
+    assert all(figures[key] > 0 for key in KEYS["predict"])
 
 
+@pytest.mark.long
 def test_scale_benchmark_ends_with_its_figures(repo):
     figures = last_line(repo, "benchmarks.scale")
     # Groups side by side cost less than one by one.
     assert figures["models_per_core_hour"] > figures["plain_loop_models_per_core_hour"]
     assert 0.5 < figures["cost_flatness"] < 2  # 1.0 on a quiet machine
-    assert {"rows_per_s_core", "score_over_bare"} <= set(figures)
+    assert {"rows_per_s_core", "files_over_bare"} <= set(figures)

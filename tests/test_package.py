@@ -33,6 +33,7 @@ def test_show_versions_names_every_dependency(capsys):
         ("psilonnet", ["torch", "sklearn", "numpy"]),
         ("psilonnet.functional", ["sklearn", "pandas", "matplotlib", "ray", "onnx"]),
         ("psilonnet.nn", ["sklearn", "pandas", "matplotlib", "ray", "onnx"]),
+        ("psilonnet.tables", ["torch", "sklearn", "matplotlib", "ray", "onnx"]),
         ("psilonnet.scale", ["torch", "sklearn", "pandas", "pyarrow", "ray", "onnx"]),
     ],
 )
@@ -52,8 +53,8 @@ PAGES = [
     "docs/onnx.md",
     "docs/own_loop.md",
     "docs/pieces.md",
+    "docs/predict_files.md",
     "docs/report.md",
-    "docs/scoring.md",
     "docs/training.md",
 ]
 

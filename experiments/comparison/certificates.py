@@ -3,7 +3,7 @@
 Four networks of three hidden layers (256 wide, 3,000 steps) per table, each at the strength with
 the least validation loss: P-Net, P-ResNet, S-Net, and a plain network without regularisation; and
 "psilonnet", the average that our estimators make by default of the training rows alone. Moves are
-in scales of the encoded columns, all columns at once.
+in standard deviations of the encoded columns, all columns at once.
 
     python -m experiments.comparison.certificates --data DIR [--cluster local]
 """

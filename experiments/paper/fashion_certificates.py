@@ -38,7 +38,7 @@ def certificates(net: PlainNet, rows: Rows) -> list[Cell]:
     for size in SIZES:
         center, radius = box(x, size)
         proved = proved_margins(net, center, radius, label)
-        everywhere = (proved > far_moves(moves, radius, label)).all(dim=-1)
+        everywhere = (proved > global_margin_moves(moves, radius, label)).all(dim=-1)
         nearby = local_moves(net, center[near], radius[near], against(label[near]))
         safe = everywhere[near] | (proved[near] > nearby).all(dim=-1)
         holds = right.all(dim=-1)[near] & resists(net, center[near], radius[near], label[near])
@@ -93,8 +93,8 @@ def against(label: Tensor, classes: int = 10) -> Tensor:
     return eye[label].unsqueeze(1) - eye
 
 
-def far_moves(moves: Tensor, radius: Tensor, label: Tensor) -> Tensor:
-    """Return how far the margins of each row move in its box, wherever it is: (rows, other)."""
+def global_margin_moves(moves: Tensor, radius: Tensor, label: Tensor) -> Tensor:
+    """Return the global bound on the moves of the margins of each row in its box: (rows, other)."""
     total = radius.new_empty(len(radius), moves.shape[1])
     for k, own in enumerate(moves):
         total[label == k] = radius[label == k] @ own.mT
@@ -102,7 +102,7 @@ def far_moves(moves: Tensor, radius: Tensor, label: Tensor) -> Tensor:
 
 
 def resists(net: PlainNet, center: Tensor, radius: Tensor, label: Tensor) -> Tensor:
-    """Return whether the attack finds no image in the box that is taken for a nearest rival."""
+    """Return whether the attack finds no image in the box that gets one of the nearest classes."""
     margin = margins(net(center)[0], label)
     least = margin.topk(RIVALS, dim=-1, largest=False)
     toward = -against(label).gather(1, least.indices.unsqueeze(-1).expand(-1, -1, 10))

@@ -14,8 +14,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING
 
 from experiments.grid import PER_STRENGTH, fresh_grid
-from psilonnet.training import STRENGTHS
-from psilonnet.training.losses import get_loss
+from psilonnet.training import STRENGTHS, get_loss
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     from psilonnet.training import Plan
 
 FIRST = (2, 5, 8)  # of thirteen: 2.5e-4, 2.5e-3, 2.5e-2
-WORSE = 1.01  # times the loss of the mean; nets that have come to it are a hair above
+WORSE = 1.01  # times the loss of the mean; nets that predict it are slightly above
 
 
 def mean_loss(table: Table, parts: Parts) -> float:

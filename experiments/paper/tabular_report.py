@@ -24,15 +24,15 @@ The forest, which has nothing of ours in it, is more than 5 % from the paper's o
 reasons: superconduct has 76 of 79 columns in our copy, topo_2_1 3,554 of 8,885 rows, and
 nyc_taxi_green_dec_2016 is the numerical version; one target of yprop_4_1 is far from all others,
 and the part it falls into differs from split to split. In brazilian_houses the `hoa` of one test
-row is 1,012 deviations of the training rows away from their mean, in miniboone a number of one
-test row 270,975: nets (and, in the first, linear models) follow it, a forest does not (nor do the
-estimators, whose columns have logarithmic tails; `rivals.md`).
-For the others we know none; there the models move together, so that the ratios in the picture say
-more than the losses.
+row is 1,012 standard deviations of the training rows away from their mean, in miniboone a number of
+one test row 270,975: nets (and, in the first, linear models) follow it, a forest does not (nor do
+the estimators, whose columns have logarithmic tails; `rivals.md`).
+For the other tables we know no reason. There all models differ from the paper's in the same way, so
+the ratios in the picture are more telling than the losses.
 
-S-Nets whose strength has put them out (a 1-path-norm below 1e-6; they predict the mean) are the
-best on {put_out}. The paper's losses on higgs and eye_movements, 0.693 and 0.694, are those of the
-mean, too.
+S-Nets that their penalty has made constant (a 1-path-norm below 1e-6; they predict the mean) are
+the best on {constant}. The paper's losses on higgs and eye_movements, 0.693 and 0.694, are those
+of the mean, too.
 """
 
 
@@ -89,13 +89,15 @@ def markdown(ours: Losses, paper: Losses, lines: list[dict[str, str]], note: str
         "(delays_zurich_transport, which is not among our tables)."
     )
     far = [n for n, row in ours.items() if abs(row.get("RF", 0) / paper[n]["RF"] - 1) > 0.05]
-    put_out = [line["dataset"] for line in lines if _is_put_out(line)]
-    text.append(DIFFERENCES.format(tables=", ".join(far), put_out=", ".join(put_out) or "no table"))
+    constant = [line["dataset"] for line in lines if _is_constant_net(line)]
+    text.append(
+        DIFFERENCES.format(tables=", ".join(far), constant=", ".join(constant) or "no table")
+    )
     text += ["## Other readings\n", *_readings(lines, ours)]
     return "\n".join(text) + "\n"
 
 
-def _is_put_out(line: dict[str, str]) -> bool:
+def _is_constant_net(line: dict[str, str]) -> bool:
     kind = (line["model"], line["reading"])
     return kind == ("S-Net", "fresh") and float(line["path_norm"]) < 1e-6
 

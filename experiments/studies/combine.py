@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from experiments.data import load_table, reported_loss
-from psilonnet.estimators.choosing import greedy_weights
+from psilonnet.estimators import greedy_weights
 from psilonnet.scale import cell_key
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def average_weights(task: str, members: Members) -> Array:
 
 
 def weighted(weigh: Callable[[str, Members], Array], parts: Sequence[str]) -> Rule:
-    """Return a rule that averages what a way to weigh picks, over ``judged`` or ``refits``."""
+    """Return the rule that averages members with the weights of a function, in some parts."""
 
     def rule(task: str, members: Members) -> Outcome:
         weights = weigh(task, members)
@@ -104,7 +104,7 @@ def weighted(weigh: Callable[[str, Members], Array], parts: Sequence[str]) -> Ru
     return rule
 
 
-WAYS: dict[str, Rule] = {
+COMBINATION_RULES: dict[str, Rule] = {
     "best, refitted": weighted(best_weights, ["refits"]),
     "best": weighted(best_weights, ["judged"]),
     "greedy": weighted(average_weights, ["judged"]),
@@ -124,7 +124,7 @@ JOINED = {
 RECIPES: dict[str, tuple[tuple[str, ...], Rule]] = {
     f"{name}: {way}": (families, rule)
     for name, families in ({name: (name,) for name in SINGLE} | JOINED).items()
-    for way, rule in WAYS.items()
+    for way, rule in COMBINATION_RULES.items()
 }
 
 

@@ -1,4 +1,4 @@
-"""Dropping hopeless strengths early: what it saves and what it loses, on the eight tables.
+"""Dropping weak strengths early: what it saves and what it loses, on the eight tables.
 
 The full grids are trained once. Members do not influence each other, so every rule can be
 replayed on their validation curves. The rungs were chosen on higgs, house_sales and jannis, before

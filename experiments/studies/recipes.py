@@ -26,8 +26,7 @@ import torch
 from experiments.cells import experiment_arguments, run_study
 from experiments.data import load_table, reported_loss, scale_target, split_rows
 from experiments.studies.combine import RECIPES, Members, judge
-from psilonnet.estimators.fitting import Design, Problem
-from psilonnet.estimators.splits import make_splits
+from psilonnet.estimators import Design, Problem, make_splits
 from psilonnet.nn import path_norm_penalty, plain_net
 from psilonnet.scale import cell_key
 from psilonnet.tables import fit_encoder, read_columns

@@ -21,7 +21,7 @@ from sklearn.metrics import log_loss
 from experiments.cells import experiment_arguments, run_study, write_csv
 from experiments.data import load_table
 from psilonnet import PSiLONClassifier
-from psilonnet.estimators.targets import ERRORS, fit_temperature
+from psilonnet.estimators import TEMPERATURE_ERRORS, fit_temperature
 
 if TYPE_CHECKING:
     from experiments.cells import Cell
@@ -123,7 +123,7 @@ def main() -> None:
     lowest = {w: min(line["temperature"] for line in lines if line["errors"] == w) for w in ways}
     figures = {
         "tables": len(cells),
-        "default": f"{ERRORS:g}",
+        "default": f"{TEMPERATURE_ERRORS:g}",
         "mean_test_loss": {w: round(total / len(cells), 5) for w, total in means.items()},
         "lowest_temperature": {w: round(t, 3) for w, t in lowest.items()},
     }

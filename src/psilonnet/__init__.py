@@ -6,7 +6,7 @@ The names below are loaded on first use, so that one floor of the library can be
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-__version__ = "0.1.0"
+from psilonnet._version import __version__
 
 if TYPE_CHECKING:
     from psilonnet._versions import show_versions

@@ -30,7 +30,7 @@ def written(path: Path) -> Iterator[Path]:
         aside.unlink(missing_ok=True)
 
 
-def place_of(aside: Path) -> Path:
+def _place_of(aside: Path) -> Path:
     """Return where a file that is being written aside belongs."""
     return aside.with_name(aside.name.removesuffix(ASIDE).rpartition(".")[0].removeprefix("."))
 
@@ -39,5 +39,5 @@ def remove_asides(places: Collection[Path]) -> None:
     """Remove what writers that were killed have left of the files that belong at some places."""
     for folder in {place.parent for place in places}:
         for aside in folder.glob(f".*{ASIDE}"):
-            if place_of(aside) in places:
+            if _place_of(aside) in places:
                 aside.unlink(missing_ok=True)

@@ -4,7 +4,7 @@ import platform
 import sys
 from importlib.metadata import PackageNotFoundError, requires, version
 
-from psilonnet import __version__
+from psilonnet._version import __version__
 
 
 def _dependencies() -> list[str]:

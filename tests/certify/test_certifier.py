@@ -1,12 +1,18 @@
 """Proofs about networks of PyTorch users: no table, no estimator."""
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from torch import nn
 
-from psilonnet.certify import Certifier, Perturbation
+import psilonnet
+from certify.fitted_models import MODELS, QUICK, moved_rows, scales_of, table
+from experiments.attack import attack, averaged
+from psilonnet import PSiLONClassifier, PSiLONRegressor
+from psilonnet.certify import Certifier, Perturbation, class_margins
 from psilonnet.nn import PSiLONNet, PSiLONResNet
+from psilonnet.tables import read_columns
 
 
 def nets():
@@ -52,7 +58,7 @@ def test_inputs_may_move_by_their_own_amounts_and_shares():
         ([0.0, 3.0], [3.0, 3.0]),
         (np.array([[1.0, 0.0], [0.0, 2.0]]), [1.0, 2.0]),
         (Perturbation(relative=0.1), [1.1, 2.2]),
-        (Perturbation(deviations=1.0, relative=0.1), [3.1, 4.2]),
+        (Perturbation(standard_deviations=1.0, relative=0.1), [3.1, 4.2]),
     ):
         low, high = certifier.output_range(x, delta)
         np.testing.assert_allclose((high - low)[:, 0] / 2, expected, rtol=1e-9)
@@ -79,3 +85,150 @@ def test_an_unknown_method_is_refused():
         Certifier(nn.Sequential(nn.Linear(2, 1))).certified_radius(
             torch.zeros(1, 2), method="exact"
         )
+
+
+def proofs_of(model, rows, delta, method):
+    """Return the proofs about the parts of a table."""
+    return list(model._certifier._parts(read_columns(rows), delta, method))
+
+
+@pytest.mark.filterwarnings("ignore::psilonnet.tables.OutOfRangeWarning")
+@pytest.mark.parametrize("method", ["global", "local"])
+@pytest.mark.parametrize("name", MODELS)
+def test_class_never_changes_within_the_radius(name, method):
+    frame, y = table()
+    model = PSiLONClassifier(**{**QUICK, **MODELS[name]}).fit(frame, np.digitize(y, [-0.5, 0.7]))
+    rows, _ = table(40, seed=1)
+    radius = model.certified_radius(rows, method=method)
+    assert radius.shape == (40,)
+    assert (radius >= 0).all()
+    assert (radius > 0).mean() > 0.9
+    rng = np.random.default_rng(0)
+    before = model.predict(rows)
+    for _ in range(30):
+        assert (model.predict(moved_rows(rows, scales_of(model), rng, radius)) == before).all()
+
+
+@pytest.mark.filterwarnings("ignore::psilonnet.tables.OutOfRangeWarning")
+@pytest.mark.parametrize("method", ["global", "local"])
+@pytest.mark.parametrize("name", MODELS)
+def test_output_range_is_never_left(name, method):
+    frame, y = table()
+    model = PSiLONRegressor(**{**QUICK, **MODELS[name]}).fit(frame, 1000 + 50 * y)
+    rows, _ = table(40, seed=1)
+    low, high = model.output_range(rows, 0.5, method=method)
+    before = model.predict(rows)
+    assert ((low < before) & (before < high)).all()
+    rng = np.random.default_rng(0)
+    for _ in range(30):
+        after = model.predict(moved_rows(rows, scales_of(model), rng, 0.5))
+        assert ((low <= after) & (after <= high)).all()
+    narrow = model.output_range(rows, 0.0)
+    np.testing.assert_allclose(narrow[1] - narrow[0], 0, atol=1e-8)
+
+
+def test_local_certificates_are_never_worse_and_often_better():
+    frame, y = table()
+    bent = np.abs(y - np.median(y))
+    classifier = PSiLONClassifier(**QUICK).fit(frame, bent > np.median(bent))
+    far, near = (
+        classifier.certified_radius(frame, method=method) for method in ("global", "local")
+    )
+    assert (near >= far).all()
+    assert near.sum() > far.sum()
+    regressor = PSiLONRegressor(**QUICK).fit(frame, bent)
+    widths = {}
+    for method in ("local", "global"):
+        low, high = regressor.output_range(frame, 0.02, method=method)
+        widths[method] = high - low
+    assert (widths["local"] <= widths["global"]).all()
+    assert widths["local"].sum() < 0.9 * widths["global"].sum()
+
+
+def test_delta_agrees_with_the_radius():
+    frame, y = table()
+    model = PSiLONClassifier(**QUICK).fit(frame, y > 0)
+    radius = model.certified_radius(frame)
+    middle = float(np.median(radius))
+    stays = model.is_robust(frame, middle)
+    assert (stays == (radius > middle)).mean() > 0.98
+
+
+def test_loaded_model_certifies_the_same(tmp_path):
+    frame, y = table()
+    model = PSiLONClassifier(**QUICK).fit(frame, y > 0)
+    model.save(tmp_path / "m")
+    np.testing.assert_array_equal(
+        psilonnet.load(tmp_path / "m").certified_radius(frame), model.certified_radius(frame)
+    )
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_no_gradient_leaves_what_is_proven(name, tmp_path):
+    # Projected gradient on the loaded model, in the space of the encoded columns.
+    frame, y = table()
+    classifier = PSiLONClassifier(**{**QUICK, **MODELS[name]}).fit(frame, np.digitize(y, [-0.5, 1]))
+    regressor = PSiLONRegressor(**{**QUICK, **MODELS[name]}).fit(frame, y)
+    for number, model in enumerate((classifier, regressor)):
+        model.save(tmp_path / f"{number}")
+    classifier, regressor = (psilonnet.load(tmp_path / f"{number}") for number in range(2))
+    rows = frame[:40]
+
+    for method in ("global", "local"):
+        (proofs,) = proofs_of(classifier, rows, None, method)
+        radii = torch.tensor(classifier.certified_radius(rows, method=method))
+        radius = proofs.unit * radii[:, None]
+        margins, asked = class_margins(proofs.outputs)
+        found = attack(averaged(proofs.net), proofs.x, radius, -asked.expanded, signs=(1.0,))
+        assert (found < margins).all()
+
+        (proofs,) = proofs_of(regressor, rows, 0.2, method)
+        radius = proofs.box.radius
+        up = torch.ones(len(rows), 1, 1, dtype=torch.float64)
+        found = attack(averaged(proofs.net), proofs.x, radius, up, signs=(1.0,))
+        _, high = regressor.output_range(rows, 0.2, method=method)
+        reached = regressor.target_.decode((proofs.outputs + found).numpy())[:, 0]
+        assert (reached <= high + 1e-12).all()
+
+
+def test_many_rows_are_proven_in_parts(monkeypatch):
+    frame, y = table()
+    labels = np.digitize(y, [-0.5, 0.5])
+    classifier = PSiLONClassifier(**QUICK).fit(frame, labels)
+    regressor = PSiLONRegressor(**QUICK).fit(frame, y)
+
+    def proofs():
+        for method in ("global", "local"):
+            yield classifier.certified_radius(frame, method=method)
+            yield from regressor.output_range(frame, 0.1, method=method)
+
+    whole = list(proofs())
+    monkeypatch.setattr("psilonnet.certify.certifier.PART", 3000)
+    parts = list(proofs())
+    assert len(proofs_of(classifier, frame, None, "local")) > 10
+    for one, other in zip(whole, parts, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-12)
+
+
+def test_margin_of_zero_has_radius_zero():
+    x = np.array([["a", 1.0], ["b", np.nan]] * 20, dtype=object)
+    model = PSiLONClassifier(**{**QUICK, "max_steps": 1, "calibrate": False}).fit(x, [0, 1] * 20)
+    for parameter in model.net_.parameters():
+        parameter.data.zero_()
+    for method in ("global", "local"):
+        with pytest.warns(UserWarning, match="this table has none"):
+            assert (model.certified_radius(x, method=method) == 0).all()
+
+
+def test_a_radius_without_numbers_is_warned_about():
+    city = np.array(["Lima", "Oslo", "Rome"] * 20)
+    model = PSiLONClassifier(width=8, depth=1, max_steps=20, reg_strength=1e-3, knots=0)
+    frame = pd.DataFrame({"same": 1.0, "city": city})
+    model.fit(frame, city == "Oslo")
+    with pytest.warns(UserWarning, match=r"table has none that vary.*delta=\{'city': 'any'\}"):
+        model.certified_radius(frame)
+    model.is_robust(frame, {"city": "any"})  # no word
+    frame = pd.DataFrame({"same": [1.0, np.nan] * 30})
+    model.fit(frame, frame.same.isna())
+    with pytest.warns(UserWarning, match=r"is huge says nothing\.$"):
+        model.certified_radius(frame)

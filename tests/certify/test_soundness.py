@@ -1,9 +1,5 @@
-"""Certificates under attack: no input in the box may leave what was proven.
+"""Certificates under attack: no input in the box may leave what was proven."""
 
-Set PSILONNET_ATTACKS to attack more networks and rows than the slice of the everyday run.
-"""
-
-import os
 from dataclasses import replace
 
 import numpy as np
@@ -15,8 +11,9 @@ from psilonnet.certify import forward_error, input_moves, local_moves
 from psilonnet.functional import path_matrix
 from psilonnet.nn import VARIANTS, PlainNet, PSiLONNet, PSiLONResNet, fold, make_net
 from psilonnet.training import stack_members
+from sizes import size
 
-NETS = int(os.environ.get("PSILONNET_ATTACKS", "60"))
+NETS = size(26, long=10_000)
 
 
 def random_net(generator, kind):

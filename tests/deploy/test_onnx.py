@@ -1,7 +1,6 @@
 """ONNX files in the real runtime: what they give is what predict gives, up to float32."""
 
 import json
-import os
 import sys
 import warnings
 
@@ -16,15 +15,16 @@ import torch
 from psilonnet import PSiLONClassifier, PSiLONRegressor
 from psilonnet.certify import forward_error
 from psilonnet.deploy import onnx_inputs
-from psilonnet.deploy.onnx.outcome import plain_labels
+from psilonnet.deploy.onnx.outcome import _plain_labels
 from psilonnet.nn import PlainNet
 from psilonnet.tables import read_columns
+from sizes import size
 
 SMALL = {"width": 16, "depth": 2, "max_steps": 40, "learning_rate": 1e-2, "random_state": 0}
 QUICK = {**SMALL, "reg_strength": 1e-3, "knots": 0}
 TOLERANCE = 1e-5
-# A few tables in every run, of all kinds; before a release all of them.
-TABLES = os.environ.get("PSILONNET_ONNX_TABLES", "brazilian_houses,compas_two_years,road_safety")
+# A few tables in every run, of all kinds; in the long one all of them.
+TABLES = size("brazilian_houses,compas_two_years,road_safety", long="all")
 
 
 def messy(n=150, seed=0):
@@ -237,16 +237,16 @@ def test_names_of_columns_may_be_those_of_outputs(tmp_path):
     ],
 )
 def test_labels_keep_their_type(labels, kind):
-    plain = plain_labels(labels)
+    plain = _plain_labels(labels)
     assert plain.dtype.kind == kind
     assert plain.tolist() == labels.tolist()
 
 
 def test_what_cannot_be_written_is_refused(tmp_path):
     with pytest.raises(ValueError, match=r"labels.*Got int, str, such as 'a'"):
-        plain_labels(np.array([1, "a"], dtype=object))
+        _plain_labels(np.array([1, "a"], dtype=object))
     with pytest.raises(ValueError, match=r"64 bits.*Got int"):
-        plain_labels(np.array([1, 2**64 - 1], dtype=np.uint64))
+        _plain_labels(np.array([1, 2**64 - 1], dtype=np.uint64))
     y = np.arange(40.0)
     frame = pd.DataFrame({"a": ["", "b", "c", None] * 10})
     with pytest.raises(ValueError, match=r"'a' has missing cells and empty words"):

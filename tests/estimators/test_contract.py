@@ -1,6 +1,4 @@
-"""scikit-learn's own checks, all of them: on small instances, or on the defaults (.ci/defaults)."""
-
-import os
+"""scikit-learn's own checks, all of them: on two small instances, in the long run on others too."""
 
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -10,17 +8,23 @@ from psilonnet.estimators import PSiLONClassifier, PSiLONRegressor
 SMALL = {"width": 24, "depth": 1, "max_steps": 40, "batch_size": 64, "learning_rate": 4e-2}
 FEW = {**SMALL, "reg_strength": (1e-4, 1e-3, 1e-2)}
 OTHER = {**SMALL, "reg_strength": 1e-3, "scaling": "robust"}
-INSTANCES = [
-    PSiLONClassifier(**FEW),
-    PSiLONRegressor(**FEW),
-    PSiLONClassifier(**OTHER, n_members=2, knots=3),
-    PSiLONRegressor(**OTHER, prune=True, architecture="resnet", knots=0),
-]
-if "PSILONNET_DEFAULTS" in os.environ:
-    INSTANCES = [PSiLONClassifier(), PSiLONRegressor()]
 
 
-@parametrize_with_checks(INSTANCES)
+@parametrize_with_checks([PSiLONClassifier(**FEW), PSiLONRegressor(**FEW)])
 @pytest.mark.filterwarnings("default")  # some checks warn on purpose
 def test_scikit_learn_contract(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.long
+@parametrize_with_checks(
+    [
+        PSiLONClassifier(**OTHER, n_members=2, knots=3),
+        PSiLONRegressor(**OTHER, prune=True, architecture="resnet", knots=0),
+        PSiLONClassifier(),
+        PSiLONRegressor(),
+    ]
+)
+@pytest.mark.filterwarnings("default")
+def test_scikit_learn_contract_of_other_settings(estimator, check):
     check(estimator)

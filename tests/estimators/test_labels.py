@@ -1,7 +1,11 @@
 import numpy as np
+import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pytest
 
+from estimators.messy import QUICK
+from psilonnet import PSiLONClassifier
 from psilonnet.estimators.labels import check_labels, warn_of_many_classes
 
 
@@ -20,3 +24,39 @@ def test_a_class_per_row_is_warned_about():
         warn_of_many_classes(31, 60)
     warn_of_many_classes(30, 60)
     warn_of_many_classes(20, 20)  # too few rows to tell
+
+
+def labels_of_all_types():
+    yes = [True, False] * 30
+    return {
+        "object of bool": (pd.Series(yes, dtype=object), [False, True]),
+        "nullable bool": (pd.Series(yes, dtype="boolean"), [False, True]),
+        "category of bool": (pd.Series(yes, dtype="category"), [False, True]),
+        "nullable int": (pd.Series([3, 1] * 30, dtype="Int64"), [1, 3]),
+        "object of int": (np.array([3, 1] * 30, dtype=object), [1, 3]),
+        "string": (pd.Series(["b", "a"] * 30, dtype="string"), ["a", "b"]),
+        "polars": (pl.Series(["b", "a"] * 30), ["a", "b"]),
+        "arrow": (pa.chunked_array([["b", "a"] * 30]), ["a", "b"]),
+    }
+
+
+@pytest.mark.parametrize("name", labels_of_all_types())
+def test_labels_come_back_as_they_went_in(name):
+    labels, classes = labels_of_all_types()[name]
+    x = np.random.default_rng(0).normal(size=(60, 2))
+    model = PSiLONClassifier(**QUICK).fit(x, labels)
+    assert model.classes_.tolist() == classes
+    assert type(model.predict(x).tolist()[0]) is type(classes[0])
+
+
+@pytest.mark.parametrize(
+    ("labels", "said"),
+    [
+        (pd.array(["y", None] * 30, dtype="string"), "Labels must not be missing"),
+        (pd.Series([True, None] * 30, dtype="boolean"), "Labels must not be missing"),
+        (pd.Series(["y", True] * 30), r"of one type.*\['bool', 'str'\]: turn all of them"),
+    ],
+)
+def test_labels_that_are_none_are_refused(labels, said):
+    with pytest.raises(ValueError, match=said):
+        PSiLONClassifier(**QUICK).fit(np.random.default_rng(0).normal(size=(60, 2)), labels)

@@ -12,7 +12,7 @@ from psilonnet.deploy import ModelFileError, read_model_file, write_model_file
 from psilonnet.estimators.measures import (
     ClassMeasures,
     NumberMeasures,
-    area_under_curve,
+    _area_under_curve,
     class_measures,
     number_measures,
 )
@@ -62,9 +62,9 @@ def test_measures_of_classes_are_those_of_scikit_learn(classes):
 
 def test_auc_needs_rows_of_both_kinds():
     score, weight = np.arange(3.0), np.ones(3)
-    assert area_under_curve(score, score > 1, weight) == 1
-    assert area_under_curve(score, score > 9, weight) is None
-    assert area_under_curve(score, score > 1, np.array([0.0, 0.0, 1.0])) is None
+    assert _area_under_curve(score, score > 1, weight) == 1
+    assert _area_under_curve(score, score > 9, weight) is None
+    assert _area_under_curve(score, score > 1, np.array([0.0, 0.0, 1.0])) is None
 
 
 def test_classes_without_rows_and_unknown_ones_are_no_obstacle():
@@ -107,9 +107,9 @@ def test_measures_of_numbers():
     words = number_measures(still, y).caveat("rows of the test")
     assert words.startswith("All 50 rows of the test get nearly the same prediction of target 1:")
     assert "lower reg_strength" in words
-    assert not number_measures(still, y).hollow  # the other target moves
+    assert not number_measures(still, y).is_trivial  # the other target moves
     assert "of target 1 (and 1 more)" in number_measures(0.01 * still, y).caveat("rows")
-    assert number_measures(0.01 * still, y).hollow
+    assert number_measures(0.01 * still, y).is_trivial
     nothing = number_measures(0 * y[:, :1], 0 * y[:, :1]).caveat("rows")
     assert nothing == "All 50 rows have the same value: there is nothing to tell apart."
     assert number_measures(y[:1], y[:1]).caveat("rows") == ""

@@ -99,6 +99,7 @@ def test_equal_rows_are_merged_within_a_side_only():
     assert sorted(zip(rows[held], weight[held], strict=True)) == [(0, 4.0), (1, 16.0)]
 
 
+@pytest.mark.long
 def test_held_out_score_of_a_table_of_few_distinct_rows_is_that_of_unseen_rows():
     # Dealt after merging, the two scores were 0.4 apart; see experiments/studies/repeated_rows.py.
     settings = {**SMALL, "width": 64, "depth": 2, "max_steps": 500, "learning_rate": 4e-3}

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from psilonnet.estimators.targets import ERRORS, fit_temperature
+from psilonnet.estimators.targets import TEMPERATURE_ERRORS, fit_temperature
 
 
 def ones(n):
@@ -71,4 +71,4 @@ def test_shrinking_is_no_worse_than_no_calibration_and_than_none_on_forty_tables
         losses.setdefault(line["errors"], []).append(float(line["loss"]))
     means = {way: np.mean(values) for way, values in losses.items()}
     assert {len(values) for values in losses.values()} == {40}
-    assert means[f"{ERRORS:g}"] <= min(means["off"], means["0"])
+    assert means[f"{TEMPERATURE_ERRORS:g}"] <= min(means["off"], means["0"])

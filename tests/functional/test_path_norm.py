@@ -1,11 +1,19 @@
-from itertools import pairwise
-
 import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from functional.random_weights import (
+    arrays,
+    blocks,
+    bounds,
+    dtypes,
+    quick,
+    residuals,
+    seeds,
+    tensors,
+)
 from oracles import (
     Net,
     forward,
@@ -17,23 +25,11 @@ from oracles import (
 from psilonnet.functional import (
     add_bias_neuron,
     closed_form,
-    improved_matrix,
-    layer_matrix,
-    merged_matrix,
-    normalized_weight,
-    original_matrix,
     path_mass,
     path_matrix,
     path_norm,
     product_bound,
 )
-
-quick = settings(derandomize=True, deadline=None, max_examples=40)
-dtypes = st.sampled_from([torch.float32, torch.float64])
-seeds = st.integers(0, 2**32 - 1)
-BOUNDS = ["original", "improved", "merged"]
-bounds = pytest.mark.parametrize("bound", BOUNDS)
-residuals = pytest.mark.parametrize("residual", [False, True])
 
 
 @st.composite
@@ -48,73 +44,10 @@ def nets(draw, max_depth=5, max_pieces=8):
     return tuple(draw(sizes) for _ in range(depth + 1)), pieces
 
 
-def blocks(weights, residual=True):
-    """Return flags of all layers that can be residual blocks, the first and the last included."""
-    return [residual and w.shape[-3] == w.shape[-1] for w in weights]
-
-
-def arrays(widths, pieces, seed, members=()):
-    rng = np.random.default_rng(seed)
-    return [
-        rng.normal(size=(*members, out, pieces[min(k, 1)], width))
-        for k, (width, out) in enumerate(pairwise(widths))
-    ]
-
-
-def tensors(values, dtype=torch.float64):
-    return [torch.from_numpy(np.ascontiguousarray(v)).to(dtype) for v in values]
-
-
 def pairs(classes):
     """Return the rows ``e_a - e_b`` of all pairs of classes."""
     eye = np.eye(classes)
     return np.stack([eye[a] - eye[b] for a in range(classes) for b in range(a)])
-
-
-# --- one layer --------------------------------------------------------------------------------
-
-
-@given(shape=st.tuples(*[st.integers(1, 5)] * 3), square=st.booleans(), seed=seeds)
-@quick
-@bounds
-def test_layer_matrix_equals_the_loops(bound, shape, square, seed):
-    out, pieces, width = shape
-    w = np.random.default_rng(seed).normal(size=(width if square else out, pieces, width))
-    expected = layer_matrix_loops(w, bound=bound, residual=square)
-    result = layer_matrix(torch.from_numpy(w), bound=bound, residual=square)
-    np.testing.assert_allclose(result.numpy(), expected, rtol=1e-14)
-
-
-@residuals
-def test_layer_matrix_calls_the_function_of_its_bound(residual):
-    w = tensors(arrays((4, 4), (3, 3), 0))[0]
-    functions = [original_matrix, improved_matrix, merged_matrix]
-    for bound, function in zip(BOUNDS, functions, strict=True):
-        assert torch.equal(
-            layer_matrix(w, bound=bound, residual=residual), function(w, residual=residual)
-        )
-
-
-@given(width=st.integers(1, 5), pieces=st.integers(1, 8), dtype=dtypes, seed=seeds)
-@quick
-@residuals
-def test_layer_matrices_are_ordered(residual, width, pieces, dtype, seed):
-    w = tensors(arrays((width, width), (pieces, 1), seed, members=(3,)), dtype)[0]
-    original, improved, merged = (layer_matrix(w, bound=b, residual=residual) for b in BOUNDS)
-    slack = 1 + 8 * torch.finfo(dtype).eps
-    assert (merged <= improved * slack).all()
-    assert (improved <= original * slack).all()
-    assert (merged >= 0).all()
-
-
-def test_layer_matrix_names_the_rule_and_the_value_of_a_wrong_bound():
-    w = torch.ones(1, 1, 1)
-    message = (
-        r"^The 'bound' must be one of \['improved', 'merged', 'original'\]\. Got 'best' instead\.$"
-    )
-    for function in (layer_matrix, lambda w, bound: path_norm([w], bound=bound)):
-        with pytest.raises(ValueError, match=message):
-            function(w, bound="best")
 
 
 @pytest.mark.parametrize("function", [path_norm, path_mass, path_matrix, product_bound])
@@ -131,21 +64,6 @@ def test_residual_is_said_of_each_layer(function, residual):
         function(weights, residual=residual)
     with pytest.raises(ValueError, match=r"of each of the 2 layers .* Got .* one bool for each"):
         closed_form([torch.ones(1)] * 2, residual=residual)
-
-
-@bounds
-def test_identity_is_not_added_to_a_layer_that_is_not_square(bound):
-    """A single output would take the sum of the identity's rows without a word."""
-    with pytest.raises(ValueError, match=r"as many outputs as inputs. Got 1 outputs and 4 inputs"):
-        layer_matrix(torch.ones(1, 2, 4), bound=bound, residual=True)
-
-
-def test_closed_form_refuses_lengths_that_are_not_shared():
-    with pytest.raises(ValueError, match=r"one shared length .* Got \[1, 3\] lengths"):
-        closed_form([torch.ones(1), torch.ones(3), torch.ones(2)])
-
-
-# --- whole nets -------------------------------------------------------------------------------
 
 
 @given(net=nets(max_depth=4, max_pieces=2), seed=seeds)
@@ -226,9 +144,6 @@ def test_product_bound_equals_the_loops_and_is_above_the_path_norm(bound, residu
     assert norm <= result * (1 + 1e-12)
 
 
-# --- combinations of outputs ------------------------------------------------------------------
-
-
 @given(net=nets(), seed=seeds, combinations=st.integers(1, 4))
 @quick
 @residuals
@@ -284,9 +199,6 @@ def test_path_matrix_of_a_margin_is_at_most_the_sum_of_its_outputs(bound, residu
     assert (margin <= rows.abs() @ each * (1 + 1e-12)).all()
 
 
-# --- biases -----------------------------------------------------------------------------------
-
-
 @given(net=nets(), seed=seeds, members=st.sampled_from([(), (3,)]))
 @quick
 @residuals
@@ -331,51 +243,6 @@ def test_add_bias_neuron_writes_the_matrices_of_the_paper():
     assert last.squeeze(-2).tolist() == expected
 
 
-# --- closed forms -----------------------------------------------------------------------------
-
-
-def normalized_net(layers, pieces, seed=0, members=()):
-    """Return weights with L1-normalised rows and their lengths, shared but for the last layer."""
-    rng = np.random.default_rng([seed, layers])
-    widths = rng.choice((3, 4), size=layers + 1, p=(0.8, 0.2))  # many layers are square
-    lengths = [rng.uniform(-1.5, 1.5, size=(*members, 1)) for _ in range(layers - 1)]
-    lengths.append(rng.normal(size=(*members, widths[-1])))
-    directions = tensors(arrays(widths, (1, pieces), seed, members))
-    lengths = tensors(lengths)
-    weights = [normalized_weight(v, g) for v, g in zip(directions, lengths, strict=True)]
-    return weights, lengths
-
-
-@pytest.mark.parametrize("members", [(), (2, 3)])
-@pytest.mark.parametrize("layers", [1, 2, 3, 10, 50])
-@pytest.mark.parametrize(("residual", "pieces"), [(False, 1), (False, 2), (True, 2), (True, 3)])
-def test_closed_form_equals_the_matrix_product(residual, pieces, layers, members):
-    weights, lengths = normalized_net(layers, pieces, members=members)
-    flags = blocks(weights, residual)
-    expected = path_norm(weights, bound="improved", residual=flags)
-    result = closed_form(lengths, residual=flags)
-    assert result.shape == members
-    torch.testing.assert_close(result, expected, rtol=1e-10, atol=0)
-
-
-@pytest.mark.parametrize("layers", [1, 2, 3, 10, 50])
-@pytest.mark.parametrize("residual", [False, True])
-def test_closed_form_equals_the_oracle(residual, layers):
-    weights, lengths = normalized_net(layers, pieces=1 + residual)
-    flags = blocks(weights, residual)
-    matrix = path_matrix_loops([w.numpy() for w in weights], bound="improved", residual=flags)
-    result = closed_form(lengths, residual=flags)
-    np.testing.assert_allclose(result.numpy(), matrix.sum(), rtol=1e-10)
-
-
-def test_closed_form_equals_the_product_bound_of_a_normalised_net():
-    weights, lengths = normalized_net(4, pieces=1)
-    torch.testing.assert_close(closed_form(lengths), product_bound(weights), rtol=1e-12, atol=0)
-
-
-# --- gradients --------------------------------------------------------------------------------
-
-
 @residuals
 @bounds
 @pytest.mark.parametrize("function", [path_norm, path_mass, path_matrix, product_bound])
@@ -388,34 +255,12 @@ def test_path_norm_has_the_right_gradient_away_from_ties(function, bound, residu
     )
 
 
-@pytest.mark.parametrize("residual", [False, True])
-def test_closed_form_has_the_right_gradient(residual):
-    weights, lengths = normalized_net(4, pieces=2, members=(2,))
-    inputs = tuple(g.requires_grad_() for g in lengths)
-    flags = blocks(weights, residual)
-    assert torch.autograd.gradcheck(lambda *g: closed_form(g, residual=flags), inputs)
-
-
 @residuals
 @bounds
 def test_path_norm_gradient_reaches_every_weight(bound, residual):
     weights = [w.requires_grad_() for w in tensors(arrays((3, 4, 4, 2), (1, 1), 0))]
     path_norm(weights, bound=bound, residual=blocks(weights, residual)).backward()
     assert all((w.grad != 0).all() for w in weights)
-
-
-def test_improved_matrix_shares_the_gradient_of_ties_evenly():
-    """One unit, pieces 2, -2 and 1: the maximum is tied between the first two."""
-    w = torch.tensor([[[2.0], [-2.0], [1.0]]], requires_grad=True)
-    improved_matrix(w).sum().backward()
-    assert w.grad.flatten().tolist() == [0.5, -0.5, 0.0]
-
-
-def test_merged_matrix_shares_the_gradient_of_ties_evenly():
-    """Pieces of 1 and -3 are ``|1 + 1| = |1 - 3| = 2`` with the identity: tied, opposite signs."""
-    w = torch.tensor([[[1.0], [-3.0]]], requires_grad=True)
-    merged_matrix(w, residual=True).sum().backward()
-    assert w.grad.flatten().tolist() == [0.5, -0.5]
 
 
 @pytest.mark.parametrize("scale", [1e30, 1e-30])

@@ -2,9 +2,12 @@
 
 import pytest
 import torch
+from torch import nn
 
-from psilonnet.functional import path_norm
+from nn.random_nets import make_random_net, scramble_
+from psilonnet.functional import closed_form, path_norm
 from psilonnet.nn import (
+    VARIANTS,
     CReLUBlock,
     CReLULinear,
     KnotLinear,
@@ -12,7 +15,10 @@ from psilonnet.nn import (
     NormalizedLinear,
     ReLULinear,
     has_closed_form,
+    make_net,
     path_norm_penalty,
+    shared_weights,
+    weight_decay_penalty,
 )
 
 BOUNDS = ("merged", "improved", "original")
@@ -164,3 +170,79 @@ def test_penalty_of_a_mixed_net_reaches_every_parameter_it_controls(settings, bo
         if not (rows_are_fixed and (k == 0 or settings["length"] != "per_row")):
             assert layer.direction.grad.abs().sum() > 1e-3, k
         assert layer.bias.grad is None
+
+
+@pytest.mark.parametrize("kind", ["relu", "crelu", "residual"])
+@pytest.mark.parametrize("depth", [1, 3, 12])
+@pytest.mark.parametrize("pieces", [1, 2, 9])
+@pytest.mark.parametrize("mix", [0.0, 1.0])
+def test_closed_form_is_the_improved_bound_of_the_weights(kind, depth, pieces, mix, generator):
+    net = make_random_net(kind, depth, generator, pieces)
+    net.set_prune_mix(mix)
+    assert has_closed_form(net)
+    improved = path_norm(net.weights(), residual=net.residual, bound="improved")
+    torch.testing.assert_close(path_norm_penalty(net), improved, rtol=1e-10, atol=0)
+    torch.testing.assert_close(
+        closed_form(net.lengths(), residual=net.residual), improved, rtol=1e-10, atol=0
+    )
+
+
+def direction_is_free(layer, first, regularizer):
+    """Whether normalisation already fixes what the penalty sees of a direction."""
+    if regularizer == "weight_decay":
+        return layer.normalization == "l2" and layer.pieces == 1
+    return layer.normalization == "l1" and first
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_penalty_reaches_what_it_controls(variant, generator):
+    net = scramble_(make_net(variant, 6, 3, width=12, depth=4), generator)
+    VARIANTS[variant].penalty(net).backward()
+    for k, layer in enumerate(net.layers):
+        if layer.length is not None:
+            assert layer.length.grad.abs().sum() > 1e-3
+        if has_closed_form(net):
+            assert layer.direction.grad is None
+        elif not direction_is_free(layer, k == 0, VARIANTS[variant].regularizer):
+            assert layer.direction.grad.abs().sum() > 1e-3
+        assert layer.bias.grad is None
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_penalty_is_the_same_with_shared_weights(variant, generator):
+    net = scramble_(make_net(variant, 6, 3, width=12, depth=4).double(), generator)
+    x = torch.randn(8, 6, generator=generator, dtype=torch.float64)
+    outside = (net(x), VARIANTS[variant].penalty(net))
+    with shared_weights(net):
+        inside = (net(x), VARIANTS[variant].penalty(net))
+    torch.testing.assert_close(inside, outside, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_penalty_of_members_is_that_of_each(variant, generator):
+    net = scramble_(make_net(variant, 6, 3, width=12, depth=4, members=(3,)).double(), generator)
+    single = make_net(variant, 6, 3, width=12, depth=4).double()
+    together = VARIANTS[variant].penalty(net)
+    assert together.shape == (3,)
+    for m in range(3):
+        single.load_state_dict({k: v[m] if v.dim() else v for k, v in net.state_dict().items()})
+        torch.testing.assert_close(VARIANTS[variant].penalty(single), together[m])
+
+
+@pytest.mark.parametrize("bound", ["original", "improved", "merged"])
+def test_penalty_of_a_plain_sequential_is_its_path_norm(bound, generator):
+    net = nn.Sequential(nn.Linear(5, 8), nn.ReLU(), nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 2))
+    a, b, c = (net[i].weight.detach().abs() for i in (0, 2, 4))
+    torch.testing.assert_close(path_norm_penalty(net, bound=bound), (c @ b @ a).sum())
+
+
+def test_penalty_refuses_what_the_theorem_does_not_cover():
+    net = nn.Sequential(nn.Linear(5, 8), nn.GELU(), nn.Linear(8, 2))
+    with pytest.raises(TypeError, match="Got GELU instead"):
+        path_norm_penalty(net)
+
+
+def test_weight_decay_is_the_sum_of_squares(generator):
+    net = scramble_(make_net("S-ResNet", 6, 3, width=8, depth=3), generator)
+    expected = sum(w.square().sum() for w in net.weights())
+    torch.testing.assert_close(weight_decay_penalty(net), expected)

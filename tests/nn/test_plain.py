@@ -1,9 +1,13 @@
 """Matrices that are remembered are those of the network as it is now."""
 
+import copy
+import pickle
+
 import pytest
 import torch
 from torch import nn
 
+from nn.random_nets import scramble_
 from psilonnet.deploy import compact_nets
 from psilonnet.nn import (
     CReLUBlock,
@@ -11,6 +15,8 @@ from psilonnet.nn import (
     KnotLinear,
     Network,
     NormalizedLinear,
+    PlainNet,
+    PSiLONNet,
     ReLULinear,
     plain_net,
 )
@@ -102,3 +108,31 @@ def test_plain_matrices_of_torch_nets_are_made_again_when_a_layer_changes():
     net.insert(1, nn.ReLU())
     torch.testing.assert_close(plain_net(net)(X)[0].float(), net(X))
     assert plain_net(net) is plain_net(net)
+
+
+def test_plain_matrices_are_made_again_when_a_tensor_changes():
+    net = scramble_(PSiLONNet(4, 2, width=8, depth=2), torch.Generator().manual_seed(0))
+    x = torch.randn(5, 4, generator=torch.Generator().manual_seed(1))
+    made = plain_net(net)
+    assert plain_net(net) is made
+    torch.testing.assert_close(made(x)[0].float(), net(x))
+    with torch.no_grad():
+        net.layers[0].direction.mul_(torch.linspace(0.5, 2, 4))
+    torch.testing.assert_close(plain_net(net)(x)[0].float(), net(x))
+    net.set_prune_mix(1.0)
+    torch.testing.assert_close(plain_net(net)(x)[0].float(), net(x))
+    net.layers[0].direction.data.mul_(torch.linspace(2, 0.5, 4))
+    torch.testing.assert_close(plain_net(net)(x)[0].float(), net(x))
+    net(x).sum().backward()
+    torch.optim.Adam(net.parameters(), fused=True).step()  # autograd does not count this change
+    torch.testing.assert_close(plain_net(net)(x)[0].float(), net(x))
+    net.load_state_dict(copy.deepcopy(net).state_dict())
+    assert plain_net(pickle.loads(pickle.dumps(net))) is not plain_net(net)
+
+
+def test_plain_matrices_are_copies():
+    net = torch.nn.Sequential(torch.nn.Linear(3, 2).double())
+    plain = PlainNet(net)
+    before = plain(torch.ones(1, 3))
+    torch.nn.init.zeros_(net[0].weight)
+    assert plain(torch.ones(1, 3)).equal(before)

@@ -5,7 +5,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from psilonnet import PSiLONClassifier, PSiLONRegressor
-from psilonnet.scale import ScoringFailedError, fit_many, score
+from psilonnet.scale import FilesFailedError, fit_many, predict_files
 from psilonnet.scale.text_columns import is_text, with_text_read
 from psilonnet.tables import LossWarning, TextStyle
 
@@ -25,7 +25,7 @@ def model():
 
 
 def quietly(*arguments, **options):
-    return score(*arguments, progress=False, **options)
+    return predict_files(*arguments, progress=False, **options)
 
 
 def text_file(path, income, since):
@@ -62,7 +62,7 @@ def test_text_is_read_where_the_model_takes_numbers_and_times(model, tmp_path, r
 def test_text_is_read_the_same_in_every_block(model, tmp_path):
     text_file(tmp_path / "a.parquet", ["7.5", "8.5", "1,435", "2,435"], DATES)
     words = (model, tmp_path / "a.parquet", tmp_path / "out")
-    with pytest.raises(ScoringFailedError, match=r"rows 2 to 3: .*'1,435' is 1435 or 1\.435, and"):
+    with pytest.raises(FilesFailedError, match=r"rows 2 to 3: .*'1,435' is 1435 or 1\.435, and"):
         quietly(*words, block_rows=2, text=TextStyle())
     assert quietly(*words, block_rows=2, text=TextStyle(decimal=",")).new_rows == 2
     quietly(model, words[1], tmp_path / "whole", text=TextStyle(decimal=","))
@@ -80,7 +80,7 @@ def test_cells_that_cannot_be_read_are_counted(model, tmp_path, cluster):
     with pytest.warns(LossWarning, match="count as missing: 1 of 'income'"):
         quietly(model, tmp_path / "a.parquet", tmp_path / "a", text=TextStyle(), cluster=cluster)
     text_file(tmp_path / "b.parquet", ["$7", "much", "more", "most"], DATES)
-    with pytest.raises(ScoringFailedError, match="Most cells of column 'income' must be readable"):
+    with pytest.raises(FilesFailedError, match="Most cells of column 'income' must be readable"):
         quietly(model, tmp_path / "b.parquet", tmp_path / "b", text=TextStyle(), cluster=cluster)
 
 

@@ -6,7 +6,11 @@ from math import inf, nan
 import pytest
 import torch
 
-from psilonnet.training import History
+from psilonnet.nn import path_norm_penalty
+from psilonnet.training import (
+    History,
+)
+from training.small_runs import run_of, small_net
 
 USER = """\
 from psilonnet.training.history import History
@@ -61,3 +65,13 @@ def test_last_evaluation_counts_even_if_its_loss_is_not_finite():
         torch.testing.assert_close(
             history.last(name), torch.tensor(ends).double(), rtol=0, atol=0, equal_nan=True
         )
+
+
+def test_history_has_a_line_per_evaluation():
+    run = run_of(small_net(), steps=90)
+    run.train()
+    history = run.history
+    assert history.step == [25, 50, 75, 90]
+    assert history.train_loss.shape == (4, 3)
+    torch.testing.assert_close(history.penalty[-1], path_norm_penalty(run.net).detach().double())
+    torch.testing.assert_close(history.valid_loss[-1], run.mean_loss(run.valid_rows).double())

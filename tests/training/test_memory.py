@@ -9,11 +9,15 @@ import pytest
 import torch
 
 from psilonnet.nn import PSiLONNet, path_norm_penalty
-from psilonnet.training import Callback, Plan, Rows, Run
+from psilonnet.training import (
+    Callback,
+    Plan,
+    Rows,
+    Run,
+)
 from psilonnet.training.memory import _library, kept_memory
 
 LARGE = 40 * 2**20  # bytes: more than the C library ever takes from its heap by itself
-
 needs_glibc = pytest.mark.skipif(_library() is None, reason="the C library is not glibc")
 
 
@@ -124,3 +128,22 @@ print(before, is_kept())
         env={**os.environ, **setting, "PYTHONPATH": os.pathsep.join(sys.path)},
     )
     assert done.stdout == "True True\n"
+
+
+def test_training_asks_the_system_for_no_memory_once_it_runs():
+    resource = pytest.importorskip("resource", reason="counts page faults (Unix)")
+    if _library() is None:
+        pytest.skip("the C library is not glibc")
+    faults = []
+
+    class Count(Callback):
+        def on_step(self, run):
+            faults.append(resource.getrusage(resource.RUSAGE_SELF).ru_minflt)
+
+    net = PSiLONNet(6, 1, width=256, depth=3, members=(8,))
+    rows = Rows(torch.randn(256, 6), torch.randn(256, 1))
+    plan = Plan(steps=30, batch_size=256, progress=False)
+    settings = {"loss": "squared_error", "penalty": path_norm_penalty, "reg_strength": 1e-3}
+    Run(net, rows, plan=plan, callbacks=[Count()], **settings).train()
+    activations = 8 * 256 * 256 * 4 / 4096  # pages of one layer's
+    assert (faults[-1] - faults[9]) / 20 < activations / 4

@@ -12,7 +12,7 @@ from psilonnet.training import (
     take_members,
     weigh_members,
 )
-from psilonnet.training.population import check_memory, memory_available
+from psilonnet.training.population import _memory_available, check_memory
 
 
 def random_net(variant, generator, **settings):
@@ -84,7 +84,7 @@ def test_too_large_a_population_is_refused_with_number_and_remedy():
 
 
 def test_available_memory_is_known_here():
-    assert memory_available() > 2**20
+    assert _memory_available() > 2**20
 
 
 @pytest.mark.parametrize("prune_mix", [0.0, 0.4, 1.0])

@@ -13,7 +13,7 @@ from psilonnet.certify.box import Box
 from psilonnet.certify.combinations import class_margins, each_output
 from psilonnet.certify.global_bound import global_moves
 from psilonnet.certify.methods import get_method
-from psilonnet.certify.perturbation import Perturbation, blur_of
+from psilonnet.certify.perturbation import Perturbation, reading_errors
 from psilonnet.certify.rounding import UNIT, forward_error
 from psilonnet.nn import Network, PlainNet, plain_net
 
@@ -66,7 +66,8 @@ class Certifier:
 
         Returns
         -------
-        ndarray of shape (rows,), in standard deviations
+        ndarray of shape (rows,)
+            In standard deviations of the columns, as the encoder scales them.
         """
         parts = [part.certified_radius() for part in self._parts(rows, None, method)]
         return np.concatenate(parts)
@@ -90,14 +91,14 @@ class Certifier:
         outputs, moved = (np.concatenate(side) for side in zip(*parts, strict=True))
         return outputs, moved
 
-    def _parts(self, rows: Any, delta: Any, method: str) -> Iterator[Proof]:
+    def _parts(self, rows: Any, delta: Any, method: str) -> Iterator[_Proof]:
         """Yield proofs about parts of the rows that fit into memory."""
-        way = get_method(method)
-        x, whole, blur = self._encoded(rows, 1.0 if delta is None else delta)
-        size = max(1, PART // way.memory(self.net))
+        proof_method = get_method(method)
+        x, whole, reading_error = self._encoded(rows, 1.0 if delta is None else delta)
+        size = max(1, PART // proof_method.memory(self.net))
         for first in range(0, len(x), size):
             own = slice(first, first + size)
-            yield Proof(self.net, x[own], whole.at(own), way, blur)
+            yield _Proof(self.net, x[own], whole.at(own), proof_method, reading_error)
 
     def _encoded(self, rows: Any, delta: Any) -> tuple[Tensor, Box, float]:
         """Return encoded rows, the box around each, and how far reading a cell can move it."""
@@ -106,12 +107,16 @@ class Certifier:
             x = torch.as_tensor(rows, dtype=torch.float64)
             return x, given.plain_box(x), 0.0
         encoded = self.encoder.encode(rows)
-        blur = blur_of(self.encoder).max(initial=0.0)
-        return torch.from_numpy(encoded), given.box(self.encoder, rows, encoded), float(blur)
+        reading_error = reading_errors(self.encoder).max(initial=0.0)
+        return (
+            torch.from_numpy(encoded),
+            given.box(self.encoder, rows, encoded),
+            float(reading_error),
+        )
 
 
 @dataclass(frozen=True)
-class Proof:
+class _Proof:
     """What is proven about some encoded rows by one method.
 
     Attributes
@@ -121,7 +126,7 @@ class Proof:
     box : Box
         What may move; for a radius, whatever may move at all.
     method : Method
-    blur : float
+    reading_error : float
         How far reading a cell can move an encoded number.
     """
 
@@ -129,7 +134,7 @@ class Proof:
     x: Tensor
     box: Box
     method: Method
-    blur: float
+    reading_error: float
 
     @cached_property
     def outputs(self) -> Tensor:
@@ -150,15 +155,15 @@ class Proof:
         """Return how many standard deviations all numbers can move without using a margin up."""
         margins, asked = class_margins(self.outputs)
         unit = self.unit
-        per_scale = global_moves(self.net, self.x, Box(unit), asked)
-        rough = _least_quotient(margins, per_scale)
+        per_unit = global_moves(self.net, self.x, Box(unit), asked)
+        rough = _least_quotient(margins, per_unit)
         slack = self.slack(unit * rough.unsqueeze(-1), asked)
-        radius = _least_quotient(margins - slack, per_scale) * (1 - 1e-12)
+        radius = _least_quotient(margins - slack, per_unit) * (1 - 1e-12)
         if self.method.moves is not global_moves:
             radius = self._searched(radius, margins, asked).clamp(max=FARTHEST)
         # What the rounding of the encoding takes away.
         size = self.x.abs().amax(dim=-1) + 1
-        safe = (radius - 16 * UNIT * (size + radius) - self.blur).clamp(min=0.0)
+        safe = (radius - 16 * UNIT * (size + radius) - self.reading_error).clamp(min=0.0)
         found: Array = safe.numpy()
         return found
 
@@ -203,7 +208,7 @@ class Proof:
         return torch.maximum(low, radius)
 
 
-def _least_quotient(margins: Tensor, per_scale: Tensor) -> Tensor:
+def _least_quotient(margins: Tensor, per_unit: Tensor) -> Tensor:
     """Return the least quotient of each row; it is undefined, and 0, where nothing is left."""
-    quotient = (margins / per_scale).nan_to_num(nan=0.0, posinf=FARTHEST)
+    quotient = (margins / per_unit).nan_to_num(nan=0.0, posinf=FARTHEST)
     return quotient.amin(dim=-1).clamp(min=0.0, max=FARTHEST)

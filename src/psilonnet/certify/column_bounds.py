@@ -10,7 +10,7 @@ import torch
 
 from psilonnet.certify.global_bound import input_moves
 from psilonnet.certify.rounding import inflated
-from psilonnet.nn import made_once, plain_net
+from psilonnet.nn import cached_per_network, plain_net
 from psilonnet.tables import CategoryCode
 
 if TYPE_CHECKING:
@@ -32,38 +32,38 @@ class ColumnBounds:
         If every encoded column moves by at most 1 (one standard deviation of a number).
     per_unit : ndarray of shape (columns,)
         If a number moves by one of its own units, or a category from any level to any other.
-    per_deviation : ndarray of shape (columns,)
-        The same with the standard deviation of the training rows as the unit of a number.
+    per_standard_deviation : ndarray of shape (columns,)
+        If a number moves by one standard deviation, or a category from any level to any other.
     """
 
     total: float
     per_unit: Floats
-    per_deviation: Floats
+    per_standard_deviation: Floats
 
     def in_words(self, encoder: TableEncoder, what_moves: str) -> list[str]:
         """Return sentences about all numbers together, and about the most important columns."""
         is_number = np.array([kind != "category" for kind in encoder.kinds])
-        robust = any(getattr(code, "scaling", "") == "robust" for code in encoder.codes)
-        unit = "robust deviation" if robust else "standard deviation"
         lines = []
         if is_number.any():
+            total = self.per_standard_deviation[is_number].sum()
             lines = [
-                f"Proven: if every number moves by at most one {unit}, the rest not at all,",
-                f"{what_moves} by at most {self.per_deviation[is_number].sum():.4g}.",
+                "Proven: if every number moves by at most one standard deviation, "
+                "the rest not at all,",
+                f"{what_moves} by at most {total:.4g}.",
             ]
         lines.append("The columns that can move it most:")
         days = {"time": "one day", "duration": "one day"}
         units = {"category": "a change of level", "number": "one unit", **days}
-        for k in np.argsort(-self.per_deviation)[:5]:
+        for k in np.argsort(-self.per_standard_deviation)[:5]:
             line = f"  {encoder.names[k]}: at most {self.per_unit[k]:.4g} for "
             line += units[encoder.kinds[k]]
             if is_number[k]:
-                line += f", {self.per_deviation[k]:.4g} for one deviation"
+                line += f", {self.per_standard_deviation[k]:.4g} for one standard deviation"
             lines.append(line)
         return lines
 
 
-@made_once
+@cached_per_network
 def _moves(net: Network) -> Tensor:
     """Return how far each output can move with each encoded column."""
     plain = plain_net(net)
@@ -78,13 +78,13 @@ def column_bounds(net: Network, encoder: TableEncoder, scale: Floats) -> ColumnB
     # What is computed from them below takes fewer operations than there are columns, and a few.
     per_input = inflated(sizes, 8 + moves.shape[1]).numpy()  # (encoded columns,)
     per_unit = np.zeros(len(encoder.codes))
-    per_deviation = np.zeros(len(encoder.codes))
+    per_standard_deviation = np.zeros(len(encoder.codes))
     for k, code in enumerate(encoder.codes):
         own = per_input[encoder.places[k]]
         if isinstance(code, CategoryCode):
             # A change of level moves one column by 2, or two columns by 1 each.
             change = 2 * own.sum() if code.is_sign else np.sort(own)[-2:].sum()
-            per_unit[k] = per_deviation[k] = change
+            per_unit[k] = per_standard_deviation[k] = change
         elif code.scale > 0:
-            per_unit[k], per_deviation[k] = own[0] * code.slope, own[0]
-    return ColumnBounds(float(per_input.sum()), per_unit, per_deviation)
+            per_unit[k], per_standard_deviation[k] = own[0] * code.slope, own[0]
+    return ColumnBounds(float(per_input.sum()), per_unit, per_standard_deviation)

@@ -7,15 +7,14 @@ from typing import TYPE_CHECKING
 import torch
 
 from psilonnet.certify.rounding import combined_size, inflated, lifted, without_nan
-from psilonnet.functional.pieces import largest_piece
+from psilonnet.functional import largest_piece
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from psilonnet.certify.box import Box, Jump
     from psilonnet.certify.combinations import Combinations
-    from psilonnet.nn import PlainNet
-    from psilonnet.nn.plain import PlainLayer
+    from psilonnet.nn import PlainLayer, PlainNet
 
 
 def first_masses(net: PlainNet, combinations: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""Bounds that hold within a box around a row: many pieces are surely not in use there."""
+"""Bounds that hold within a box around a row, where many pieces cannot be in use."""
 
 from __future__ import annotations
 
@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING
 import torch
 
 from psilonnet.certify.rounding import LOST, combined_size, gamma, inflated, without_nan
-from psilonnet.functional.pieces import largest_piece
+from psilonnet.functional import largest_piece
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from psilonnet.nn import PlainNet
-    from psilonnet.nn.plain import PlainLayer
+    from psilonnet.nn import PlainLayer, PlainNet
 
 
 def local_moves(net: PlainNet, x: Tensor, radius: Tensor, combinations: Tensor) -> Tensor:

@@ -12,8 +12,7 @@ import numpy as np
 from psilonnet._numbers import is_real
 from psilonnet.certify.box import Box, Jump
 from psilonnet.certify.rounding import UNIT
-from psilonnet.tables import DAY, CategoryCode, NumberCode
-from psilonnet.tables.codes import FAR
+from psilonnet.tables import DAY, FAR, CategoryCode, NumberCode
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,7 +32,7 @@ class Perturbation:
 
     Parameters
     ----------
-    deviations : float, default=0
+    standard_deviations : float, default=0
         For all numbers, in standard deviations of their columns as the encoder scales them.
     amounts : dict from column name to amount, or array-like, optional
         In the columns' own units; days or a timedelta for times and durations. An amount may be an
@@ -49,7 +48,7 @@ class Perturbation:
     ['city']
     """
 
-    deviations: Any = 0.0
+    standard_deviations: Any = 0.0
     amounts: Any = field(default_factory=dict)
     relative: Any = 0.0
     levels: Collection[Any] = ()
@@ -75,7 +74,7 @@ class Perturbation:
                 "A 'delta' in words is for one column: give a dict such as {'city': 'any'}. Got "
                 f"{delta!r}."
             )
-        return cls(deviations=delta) if np.ndim(delta) == 0 else cls(amounts=delta)
+        return cls(standard_deviations=delta) if np.ndim(delta) == 0 else cls(amounts=delta)
 
     def box(self, encoder: TableEncoder, columns: Sequence[Column], encoded: Array) -> Box:
         """Return how far encoded columns of rows may move, and which columns may jump.
@@ -91,14 +90,14 @@ class Perturbation:
         columns = encoder.matched(columns)
         jumps = [Jump(*_states(encoder, k)) for k in self._jumping(encoder)]
         radius = np.zeros_like(encoded)
-        blur = blur_of(encoder)
+        errors = reading_errors(encoder)
         for k, amount in self._amounts_of(encoder, columns).items():
             code = cast("NumberCode", encoder.codes[k])
             place, slope = encoder.places[k][0], code.slope
             z = encoded[:, place]
             move = np.minimum(amount * slope, 2 * FAR)  # encoded numbers lie within FAR
             # The rounding of (x - center) / scale, before and after the move.
-            move = move + 8 * UNIT * (np.abs(z) + 2 * move + 1) + blur[place]
+            move = move + 8 * UNIT * (np.abs(z) + 2 * move + 1) + errors[place]
             stays = np.isnan(columns[k].values) | (amount <= 0)
             radius[:, place] = np.where(stays, 0.0, move)
         return Box.of(radius, jumps)
@@ -116,7 +115,11 @@ class Perturbation:
             )
         amounts = 0.0 if hasattr(self.amounts, "keys") else np.asarray(self.amounts, dtype=float)
         share = _share("every input", self.relative)
-        radius = _deviations(self.deviations) + amounts + share * np.abs(x.numpy())
+        radius = (
+            _checked_standard_deviations(self.standard_deviations)
+            + amounts
+            + share * np.abs(x.numpy())
+        )
         radius = np.broadcast_to(radius, x.shape)
         if not (np.isfinite(radius).all() and (radius >= 0).all()):
             raise ValueError(
@@ -136,14 +139,14 @@ class Perturbation:
         rows = len(columns[0].values)
         given = _by_name(self.amounts, encoder, rows)
         shares = self._shares(encoder)
-        deviations = _deviations(self.deviations)
+        standard_deviations = _checked_standard_deviations(self.standard_deviations)
         found = {}
         for k, (name, kind) in enumerate(zip(encoder.names, encoder.kinds, strict=True)):
             own = _checked(name, given.get(name, 0.0), kind)
             code = encoder.codes[k]
             if isinstance(code, NumberCode) and code.scale > 0:
                 cell = np.abs(np.nan_to_num(columns[k].values))
-                moves = own + deviations * code.scale + shares.get(name, 0.0) * cell
+                moves = own + standard_deviations * code.scale + shares.get(name, 0.0) * cell
                 found[k] = np.broadcast_to(moves, rows)
         return found
 
@@ -172,20 +175,20 @@ def _share(name: str, share: Any) -> float:
     )
 
 
-def blur_of(encoder: TableEncoder) -> Array:
+def reading_errors(encoder: TableEncoder) -> Array:
     """Return how far reading a cell, before and after a move, can move each encoded column.
 
     Large numbers are rounded, and times cut to milliseconds.
     """
-    blur = np.zeros(encoder.width)
+    errors = np.zeros(encoder.width)
     for k, (code, kind) in enumerate(zip(encoder.codes, encoder.kinds, strict=True)):
         if isinstance(code, NumberCode) and code.scale > 0:
             cut = 1 / DAY if kind in DAYS else 0.0
-            blur[encoder.places[k][0]] = (8 * UNIT * abs(code.center) + cut) * code.slope
-    return blur
+            errors[encoder.places[k][0]] = (8 * UNIT * abs(code.center) + cut) * code.slope
+    return errors
 
 
-def _deviations(given: Any) -> float:
+def _checked_standard_deviations(given: Any) -> float:
     amount = given.item() if isinstance(given, np.ndarray) and given.ndim == 0 else given
     if is_real(amount) and amount >= 0:
         return float(amount)

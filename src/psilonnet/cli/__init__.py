@@ -6,29 +6,14 @@ import sys
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from psilonnet.cli.stopping import INTERRUPTED
+
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
-INTERRUPTED = 130  # the exit code of a command that was stopped from the keyboard
 NOTHING_WRITTEN = "Stopped. Nothing half-done was written."
 # A missing module is one of an extra; OSError is a file that cannot be read or written.
 MISTAKES = (ValueError, TypeError, OSError, ArithmeticError, MemoryError, ModuleNotFoundError)
-
-
-class StoppedError(SystemExit):
-    """A command that was stopped from the keyboard, and says itself what is written."""
-
-    def __init__(self, said: str) -> None:
-        super().__init__(INTERRUPTED)
-        self.said = said
-
-
-def stopped(out: Path) -> StoppedError:
-    """Return the end of a command that keeps what is finished."""
-    return StoppedError(
-        f"Stopped. What is finished is in {out}; the same command goes on from there."
-    )
 
 
 def main() -> None:

@@ -11,8 +11,8 @@ import typer
 
 import psilonnet  # its names load when they are used, so that --help is quick
 from psilonnet.cli.files import check_folder, with_target, write_table
+from psilonnet.cli.predict_files_command import predict_files
 from psilonnet.cli.rows import DayFirst, Decimal, Words, read_for, read_training, text_style
-from psilonnet.cli.score_command import score
 
 app = typer.Typer(
     help="Neural networks for small tables that come with a proof.",
@@ -21,7 +21,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-app.command()(score)
+app.command()(predict_files)
 
 FEW_CLASSES = 10
 
@@ -38,14 +38,14 @@ class Task(str, Enum):
     regression = "regression"
 
 
-class Method(str, Enum):
+class _Method(str, Enum):
     """How a certificate is computed."""
 
     global_ = "global"
     local = "local"
 
 
-class Format(str, Enum):
+class _Format(str, Enum):
     """What a model is exported to."""
 
     numpy = "numpy"
@@ -116,14 +116,14 @@ def predict(
     elif proba:
         raise ValueError("Only a classifier has probabilities. This model is a regressor.")
     else:
-        write_table(pl.DataFrame(columns_of("prediction", estimator.predict(table))), out)
+        write_table(pl.DataFrame(_columns_of("prediction", estimator.predict(table))), out)
 
 
 @app.command()
 def export(
     model: Model,
     out: Annotated[Path, typer.Option(help="A folder for numpy, a file for onnx.")],
-    to: Annotated[Format, typer.Option(help="numpy: a folder that needs NumPy only.")],
+    to: Annotated[_Format, typer.Option(help="numpy: a folder that needs NumPy only.")],
 ) -> None:
     """Write a model for machines without psilonnet.
 
@@ -131,7 +131,7 @@ def export(
     """
     check_folder(out)
     estimator = psilonnet.load(model)
-    if to == Format.numpy:
+    if to == _Format.numpy:
         estimator.export_numpy(out)
         print(f"Written to {out}: read it there with 'from predictor import Predictor'.")
     else:
@@ -147,7 +147,7 @@ def certify(
     delta: Annotated[
         list[str] | None, typer.Option(help="column=amount, in its own unit; repeat it.")
     ] = None,
-    method: Annotated[Method, typer.Option(help="local: tighter, and slower.")] = Method.global_,
+    method: Annotated[_Method, typer.Option(help="local: tighter, and slower.")] = _Method.global_,
     decimal: Decimal = None,
     day_first: DayFirst = None,
 ) -> None:
@@ -161,8 +161,8 @@ def certify(
     """
     estimator = psilonnet.load(model)
     table = read_for(estimator, data, text_style(decimal, day_first))
-    moves = parse_deltas(delta or [])
-    columns = columns_of("prediction", estimator.predict(table))
+    moves = _parse_deltas(delta or [])
+    columns = _columns_of("prediction", estimator.predict(table))
     if isinstance(estimator, psilonnet.PSiLONClassifier):
         if moves:
             columns["is_robust"] = estimator.is_robust(table, moves, method=method.value)
@@ -172,7 +172,7 @@ def certify(
         if not moves:
             raise ValueError("A regressor needs at least one --delta column=amount.")
         low, high = estimator.output_range(table, moves, method=method.value)
-        columns |= columns_of("low", low) | columns_of("high", high)
+        columns |= _columns_of("low", low) | _columns_of("high", high)
     write_table(pl.DataFrame(columns), out)
 
 
@@ -207,7 +207,7 @@ def report(
     print(f"Written to {out}.")
 
 
-def columns_of(name: str, values: Any) -> dict[str, Any]:
+def _columns_of(name: str, values: Any) -> dict[str, Any]:
     """Return predictions as a column, or as one for each target."""
     if values.ndim == 1:
         return {name: values}
@@ -221,7 +221,7 @@ def is_classes(y: pl.Series) -> bool:
     return y.dtype.is_integer() and y.n_unique() <= FEW_CLASSES
 
 
-def parse_deltas(words: list[str]) -> dict[str, Any]:
+def _parse_deltas(words: list[str]) -> dict[str, Any]:
     """Return amounts by column from words such as income=500."""
     moves: dict[str, Any] = {}
     for word in words:

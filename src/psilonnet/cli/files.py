@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from psilonnet.tables.columns import word_of
+from psilonnet.tables import word_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

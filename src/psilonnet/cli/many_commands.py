@@ -11,7 +11,6 @@ import polars as pl
 import typer
 
 import psilonnet
-from psilonnet.cli import stopped
 from psilonnet.cli.commands import (
     Data,
     Drop,
@@ -23,6 +22,7 @@ from psilonnet.cli.commands import (
     is_classes,
 )
 from psilonnet.cli.rows import DayFirst, Decimal, Words, read_training, text_style
+from psilonnet.cli.stopping import stopped
 
 
 @app.command()
@@ -69,10 +69,10 @@ def fit_many(
         raise stopped(out) from None
     except scale.CellsFailedError as failed:
         raise OSError(str(failed.failures[0][1])) from None
-    report(pl.read_parquet(index), index)
+    _report(pl.read_parquet(index), index)
 
 
-def report(lines: pl.DataFrame, index: Path) -> None:
+def _report(lines: pl.DataFrame, index: Path) -> None:
     """Say how many models there are, and why some are not."""
     failed = lines.filter(pl.col("error").is_not_null())
     print(f"Fitted {len(lines) - len(failed)} models; the index is {index}.")

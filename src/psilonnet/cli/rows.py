@@ -76,9 +76,9 @@ def read_training(
         listed = ", ".join(map(repr, codes))
         say(f"Read as words, since digits with leading zeros are codes: {listed}.")
     table = table.drop(drop)
-    lines = Lines()
+    lines = _Lines()
     for name in table.select(pl.col(pl.String).exclude([*words, *codes])).columns:
-        cells = text_cells(table[name])
+        cells = _text_cells(table[name])
         kind = cells.kind(untyped=not has_types(path))
         if kind == "time" or (kind == "number" and name not in keys):
             try:
@@ -111,10 +111,10 @@ def read_for(
     words = [name for name, known in levels.items() if _looks_otherwise(table[name], known)]
     if words:
         table = read_table(path, style, words)
-    lines = Lines()
+    lines = _Lines()
     for name, kind in zip(encoder.names, encoder.kinds, strict=True):
         if kind in TEXT_KINDS and table[name].dtype == pl.String:
-            table = table.with_columns(lines.read(text_cells(table[name]), kind, style))
+            table = table.with_columns(lines.read(_text_cells(table[name]), kind, style))
     if target is not None and not hasattr(estimator, "classes_"):
         table = table.with_columns(_as_numbers(table[target], style, lines))
     lines.show()
@@ -128,20 +128,20 @@ def _looks_otherwise(column: pl.Series, levels: Sequence[str]) -> bool:
     return column.dtype.is_numeric()
 
 
-def _as_numbers(column: pl.Series, style: TextStyle, lines: Lines) -> pl.Series:
+def _as_numbers(column: pl.Series, style: TextStyle, lines: _Lines) -> pl.Series:
     """Return a target as numbers, if it looks like any; what is wrong with it is said later."""
     if column.dtype != pl.String:
         return column
-    cells = text_cells(column)
+    cells = _text_cells(column)
     return lines.read(cells, "number", style) if cells.kind(untyped=True) == "number" else column
 
 
-def text_cells(column: pl.Series) -> TextCells:
+def _text_cells(column: pl.Series) -> TextCells:
     """Return the cells of a column of words."""
     return TextCells(Column(column.name, "category", column.to_numpy().astype(object)))
 
 
-class Lines:
+class _Lines:
     """What is said about columns of text."""
 
     def __init__(self) -> None:

@@ -1,6 +1,6 @@
 """From a network to an artefact.
 
-The names below are loaded on first use, so that ``psilonnet.deploy.predictor`` needs NumPy only.
+The names below are loaded on first use, so that ``Predictor`` needs NumPy only.
 """
 
 from importlib import import_module
@@ -11,13 +11,18 @@ if TYPE_CHECKING:
     from psilonnet.deploy.model_file import ModelFileError, read_model_file, write_model_file
     from psilonnet.deploy.numpy_export import write_numpy_export
     from psilonnet.deploy.onnx import Outcome, onnx_inputs, write_onnx, write_onnx_core
+    from psilonnet.deploy.predictor import Predictor, class_numbers, probabilities, read_export
 
 _HOMES = {
     "CompactNet": "compact",
     "ModelFileError": "model_file",
     "Outcome": "onnx",
+    "Predictor": "predictor",
+    "class_numbers": "predictor",
     "compact_nets": "compact",
     "onnx_inputs": "onnx",
+    "probabilities": "predictor",
+    "read_export": "predictor",
     "read_model_file": "model_file",
     "write_model_file": "model_file",
     "write_numpy_export": "numpy_export",
@@ -29,8 +34,12 @@ __all__ = [
     "CompactNet",
     "ModelFileError",
     "Outcome",
+    "Predictor",
+    "class_numbers",
     "compact_nets",
     "onnx_inputs",
+    "probabilities",
+    "read_export",
     "read_model_file",
     "write_model_file",
     "write_numpy_export",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from psilonnet.nn import PlainNet, made_once, plain_net
+from psilonnet.nn import PlainNet, cached_per_network, plain_net
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -76,9 +76,9 @@ class CompactNet:
         return self.plain(x[:, self.inputs])[0]
 
 
-@made_once
+@cached_per_network
 def compact_nets(net: Network) -> list[CompactNet]:
-    """Return the live part of each member of a network, made once."""
+    """Return the live part of each member of a network, remembered until it changes."""
     return [CompactNet(net, m) for m in range(len(plain_net(net).layers[0].weight))]
 
 

@@ -28,9 +28,9 @@ Array = np.ndarray[Any, Any]
 FORMAT = 2
 WEIGHTS = ("weights.npz", "weights.new.npz")  # the second: an export was stopped before the move
 DAY = 86_400_000.0  # milliseconds
-BEND = 3.0  # deviations; from about here on numbers are clipped, or grow like a logarithm
-FAR = 1e15  # no number is farther from the center than this many scales
-FARTHEST = 1e12  # scales; a model that depends on nothing is certified this far
+BEND = 3.0  # standard deviations; from about here on numbers are clipped, or grow like a logarithm
+FAR = 1e15  # no number is farther from the center than this many standard deviations
+FARTHEST = 1e12  # standard deviations; a model that depends on nothing is certified this far
 UNIT = 2.0**-53
 DAYS = ("time", "duration")  # kinds of columns whose unit is a day
 BOOLS = (bool, np.bool_)
@@ -124,17 +124,17 @@ class Predictor:
         x = self.encode(table)
         outputs = self.raw(x)
         unit = self._encoder.movable(x)
-        per_scale = _inflated(unit @ self._moves.T, x.shape[1])
-        margins, per_scale, size = _margins(outputs, per_scale)
+        per_unit = _inflated(unit @ self._moves.T, x.shape[1])
+        margins, per_unit, size = _margins(outputs, per_unit)
         # Where nothing moves the quotient is infinite, or undefined at a margin of zero.
         with np.errstate(divide="ignore", invalid="ignore"):
-            rough = np.nan_to_num(margins / per_scale).min(axis=1).clip(0.0, FARTHEST)
+            rough = np.nan_to_num(margins / per_unit).min(axis=1).clip(0.0, FARTHEST)
             slack = 2 * size * self._rounding(x, rough * unit.max(axis=1))[:, None]
-            radius = np.nan_to_num((margins - slack) / per_scale).min(axis=1).clip(0.0, FARTHEST)
+            radius = np.nan_to_num((margins - slack) / per_unit).min(axis=1).clip(0.0, FARTHEST)
         radius = radius * (1 - 1e-12)
-        blur = self._encoder.blur.max(initial=0.0)
+        reading_error = self._encoder.reading_errors.max(initial=0.0)
         size = np.abs(x).max(axis=1) + 1
-        return np.asarray(np.maximum(radius - 16 * UNIT * (size + radius) - blur, 0.0))
+        return np.asarray(np.maximum(radius - 16 * UNIT * (size + radius) - reading_error, 0.0))
 
     def is_robust(self, table: Any, delta: Any) -> Array:
         """Return True for rows whose class provably stays when numbers move by at most delta.
@@ -143,8 +143,8 @@ class Predictor:
         ----------
         table : table
         delta : float, or dict from column name to amount
-            Standard deviations of every column, or amounts in the columns' own units (days for
-            times).
+            A number of standard deviations for all columns of numbers, as the model scales them;
+            or amounts in the columns' own units (days for times).
         """
         if self.classes is None:
             raise ValueError("Only a classifier has classes. Use output_range() of this regressor.")
@@ -260,7 +260,7 @@ class _Encoder:
             )
         # How far reading a cell can move it: large numbers are rounded, times cut to milliseconds.
         cut = np.array([1 / DAY if kinds[k] in DAYS else 0.0 for k in used])
-        self.blur = (8 * UNIT * np.abs(self.center) + cut) / self.scale
+        self.reading_errors = (8 * UNIT * np.abs(self.center) + cut) / self.scale
         self.scaling = codes[used[0]]["scaling"] if used else "standard"  # one for all
         self.marked = [k for k, code in enumerate(codes) if self._marks_missing(code)]
         self.plain = len(used) == len(codes) and not self.marked  # all numbers, none ever missing
@@ -352,11 +352,11 @@ class _Encoder:
                 [_amount(delta.get(n, 0.0), f"column {n!r}", kind) for n, kind in own]
             )
         else:
-            amounts = _amount(delta, "all columns, in scales,", "number") * self.scale
+            amounts = _amount(delta, "all columns, in standard deviations,", "number") * self.scale
         at = self.first[self.scaled]
         move = np.minimum(amounts * (1 / self.scale), 2 * FAR)  # encoded numbers lie within FAR
         radius = self.movable(x)
-        rounding = 8 * UNIT * (np.abs(x[:, at]) + 2 * move + 1) + self.blur
+        rounding = 8 * UNIT * (np.abs(x[:, at]) + 2 * move + 1) + self.reading_errors
         radius[:, at] *= (move + rounding) * (amounts > 0)
         return radius
 
@@ -413,11 +413,11 @@ def class_numbers(outputs: Array) -> Array:
     return (outputs[:, 0] > 0).astype(int) if outputs.shape[1] == 1 else outputs.argmax(axis=1)
 
 
-def _margins(outputs: Array, per_scale: Array) -> tuple[Array, Array, int]:
+def _margins(outputs: Array, per_unit: Array) -> tuple[Array, Array, int]:
     """Return the margins over the other classes, how fast each can shrink, and its terms."""
     n = outputs.shape[1]
     if n == 1:
-        return np.abs(outputs), per_scale, 1
+        return np.abs(outputs), per_unit, 1
     # Pair number of classes a < b, in the order of the export.
     pair = np.zeros((n, n), dtype=int)
     pair[np.triu_indices(n, 1)] = np.arange(n * (n - 1) // 2)
@@ -427,7 +427,7 @@ def _margins(outputs: Array, per_scale: Array) -> tuple[Array, Array, int]:
     rows = np.arange(len(outputs))[:, None]
     index = others[chosen]  # (rows, n - 1)
     margins = outputs[rows, chosen[:, None]] - outputs[rows, index]
-    return margins, per_scale[rows, pair[chosen[:, None], index]], 2
+    return margins, per_unit[rows, pair[chosen[:, None], index]], 2
 
 
 def _gamma(n: int) -> float:

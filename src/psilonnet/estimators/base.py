@@ -13,10 +13,10 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from psilonnet.certify import Certifier
 from psilonnet.estimators.choosing import choose
+from psilonnet.estimators.exports import ExportMixin
 from psilonnet.estimators.fitting import Design, Pick, Problem, forward, train_on_all
 from psilonnet.estimators.jobs import finish
 from psilonnet.estimators.parameters import auto_steps, check_parameters, show_progress
-from psilonnet.estimators.promises import Promises
 from psilonnet.estimators.pruning import CUTS, choose_cut
 from psilonnet.estimators.reading import (
     as_table,
@@ -24,7 +24,6 @@ from psilonnet.estimators.reading import (
     check_names,
     check_weights,
 )
-from psilonnet.estimators.shipping import Shipping
 from psilonnet.estimators.splits import (
     GivenRows,
     NothingHeldOutError,
@@ -32,6 +31,7 @@ from psilonnet.estimators.splits import (
     merge_within_sides,
     warn_not_chosen,
 )
+from psilonnet.estimators.summary import SummaryMixin
 from psilonnet.tables import canonical_rows, fit_encoder, read_columns
 from psilonnet.training import STRENGTHS, Plan
 
@@ -48,7 +48,7 @@ Array = np.ndarray[Any, Any]
 FALLBACK_STRENGTH = 5e-3  # for tables too small to choose on
 
 
-class BasePSiLON(Promises, Shipping, BaseEstimator):  # type: ignore[misc]
+class BasePSiLON(SummaryMixin, ExportMixin, BaseEstimator):  # type: ignore[misc]
     """Fitting and prediction without a target."""
 
     reg_strength: Any
@@ -56,10 +56,10 @@ class BasePSiLON(Promises, Shipping, BaseEstimator):  # type: ignore[misc]
     _loss_name: str
     _stratified: bool
 
-    # What the subclasses say.
+    # What the subclasses define.
 
     def _fit_target(self, y: Any, weight: Array) -> Array:
-        """Check y, note what it tells, and return it as numbers of shape (rows, targets)."""
+        """Check y, keep its classes or shape, and return it as numbers of shape (rows, targets)."""
         raise NotImplementedError
 
     def _make_target(self, y: Array, weight: Array) -> ClassTarget | NumberTarget:
@@ -231,7 +231,7 @@ class BasePSiLON(Promises, Shipping, BaseEstimator):  # type: ignore[misc]
         return whole, splits
 
     def _note(self, choice: Choice | None, whole: Problem) -> None:
-        """Keep what the held-out rows said."""
+        """Keep what was measured on the held-out rows."""
         self.path_ = None if choice is None else choice.path
         self._after_choice(choice, whole)
         self.held_out_score_ = None if choice is None else self._held_out_score(choice, whole)

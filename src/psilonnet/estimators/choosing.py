@@ -1,4 +1,4 @@
-"""What the held-out rows say: which strengths, with knots or without, and how to average them."""
+"""The choice on held-out rows: which strengths, with knots or without, and their average."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from psilonnet.estimators.jobs import Job
     from psilonnet.estimators.splits import Split
     from psilonnet.nn import Network
-    from psilonnet.training import Run
+    from psilonnet.training import Run, RunState
 
 Array = np.ndarray[Any, Any]
 
@@ -47,13 +47,13 @@ RUNGS = {
 ROUNDS = 30  # of the greedy average
 
 
-class Recorder(Callback):
+class _Recorder(Callback):
     """Keeps the last sparsities of every member, also of those that are dropped."""
 
     def __init__(self) -> None:
         self.last: dict[int, tuple[int, float, float]] = {}
 
-    def on_evaluation(self, run: Run) -> None:
+    def on_evaluation(self, run: RunState) -> None:
         """Note step, near-sparsity and exact sparsity."""
         near, exact = run.net.near_sparsity().tolist(), run.net.exact_sparsity().tolist()
         for position, member in enumerate(run.members):
@@ -61,7 +61,7 @@ class Recorder(Callback):
 
 
 @dataclass(frozen=True)
-class Candidate:
+class _Candidate:
     """A strength of a design that was trained to the end on every split.
 
     Attributes
@@ -85,7 +85,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Choice:
-    """What the held-out rows said.
+    """What was chosen on the held-out rows.
 
     Attributes
     ----------
@@ -123,13 +123,13 @@ def choose(
 ) -> Generator[Job, Run, Choice]:
     """Train all strengths of each design on all splits, and choose by the held-out loss."""
     held = np.concatenate([rows for _, rows in splits])
-    candidates: list[Candidate] = []
+    candidates: list[_Candidate] = []
     paths = []
     for design in designs:
         found, path = yield from _try_strengths(problem, splits, strengths, design, selection)
         candidates += found
         paths.append(path)
-    weights = WAYS[selection](candidates, HeldOut(problem, held))
+    weights = SELECTION_RULES[selection](candidates, HeldOut(problem, held))
     order = sorted(np.flatnonzero(weights), key=lambda k: -weights[k])
     picked = [candidates[k] for k in order]
     shares = [float(weights[k]) for k in order]
@@ -151,7 +151,7 @@ def _try_strengths(
     strengths: Sequence[float],
     design: Design,
     selection: str,
-) -> Generator[Job, Run, tuple[list[Candidate], dict[str, list[float]]]]:
+) -> Generator[Job, Run, tuple[list[_Candidate], dict[str, list[float]]]]:
     """Train all strengths on all splits as one population."""
     n = len(splits)
     design.check_memory(problem, n * len(strengths))
@@ -159,8 +159,8 @@ def _try_strengths(
     train = rows_of_splits(problem, [a for a, _ in splits], len(strengths))
     valid = rows_of_splits(problem, [b for _, b in splits], len(strengths))
     spread = [strength for strength in strengths for _ in splits]
-    recorder = Recorder()
-    # A short training is cheap, and says too little too early.
+    recorder = _Recorder()
+    # A short training is cheap, and its first losses tell too little about its last.
     narrowing = [Narrowing(RUNGS[selection])] if design.plan.steps >= SHORT else []
     run = yield design.job(net, problem, train, valid, spread, recorder, *narrowing)
 
@@ -168,31 +168,32 @@ def _try_strengths(
     losses = run.history.last("valid_loss").reshape(-1, n).mean(dim=1)
     # A strength counts only if none of its folds was lost.
     whole = [
-        k
-        for k in range(len(strengths))
-        if is_whole_setting(run, n, k) and bool(losses[k].isfinite())
+        k for k in range(len(strengths)) if has_all_folds(run, n, k) and bool(losses[k].isfinite())
     ]
     if not whole:
         raise DivergedError(run.history.diverged)
     candidates = []
     for k in whole:
-        nets, outputs = of_setting(run, problem, splits, k)
+        nets, outputs = take_setting(run, problem, splits, k)
         history = history_of(run, [k * n + f for f in range(n)])
         strength = float(strengths[k])
-        candidates.append(Candidate(design, strength, float(losses[k]), nets, outputs, history))
+        candidates.append(_Candidate(design, strength, float(losses[k]), nets, outputs, history))
     path = _path(run, recorder, strengths, n)
     return candidates, {"knots": [float(design.knots)] * len(strengths), **path}
 
 
-def is_whole_setting(run: Run, folds: int, k: int) -> bool:
-    """Return whether no fold of a strength or norm was lost."""
+def has_all_folds(run: Run, folds: int, k: int) -> bool:
+    """Return whether the networks of all folds of the k-th strength or cut are left."""
     return {k * folds + f for f in range(folds)} <= {*run.members}
 
 
-def of_setting(
+def take_setting(
     run: Run, problem: Problem, splits: Sequence[Split], k: int
 ) -> tuple[Network, Array]:
-    """Return the networks of a strength or norm, and their outputs on rows held out from each."""
+    """Return the networks of the k-th strength or cut, and their outputs on the held-out rows.
+
+    There is one network per split; its outputs are on the rows held out from it.
+    """
     n = len(splits)
     places = [p for p, member in enumerate(run.members) if member // n == k]
     nets = take_members(run.net, torch.tensor(places)).cpu()
@@ -204,7 +205,7 @@ def of_setting(
 
 
 def _path(
-    run: Run, recorder: Recorder, strengths: Sequence[float], n: int
+    run: Run, recorder: _Recorder, strengths: Sequence[float], n: int
 ) -> dict[str, list[float]]:
     """Return, for each strength, what was seen of it last."""
     ends = (run.history.last("valid_loss"), run.history.last("penalty"))
@@ -241,34 +242,34 @@ class HeldOut:
         """Return the mean loss."""
         return float(self.losses(outputs).mean())
 
-    def surely_more(self, outputs: Array, usual: Array) -> float:
-        """Return how much more the loss of outputs is, as a share, less one standard error."""
-        losses = self.losses(usual)
+    def excess_loss(self, outputs: Array, reference: Array) -> float:
+        """Return by which share the loss is above that of a reference, less one standard error."""
+        losses = self.losses(reference)
         more = self.losses(outputs) - losses
         error = more.std(correction=0) / len(more) ** 0.5
         return float((more.mean() - error) / losses.mean().clamp(min=1e-300))
 
 
-def all_on(candidates: Sequence[Candidate], k: int) -> Array:
-    """Return all weight on one."""
+def _all_weight_on(candidates: Sequence[_Candidate], k: int) -> Array:
+    """Return a weight of 1 for one candidate, and 0 for all others."""
     return np.asarray(np.arange(len(candidates)) == k, dtype=float)
 
 
-def best_weights(candidates: Sequence[Candidate], held_out: HeldOut) -> Array:
+def _best_weights(candidates: Sequence[_Candidate], held_out: HeldOut) -> Array:
     """Return all weight on the candidate with the least loss."""
-    return all_on(candidates, int(np.argmin([c.loss for c in candidates])))
+    return _all_weight_on(candidates, int(np.argmin([c.loss for c in candidates])))
 
 
-def cautious_weights(candidates: Sequence[Candidate], held_out: HeldOut) -> Array:
+def _one_standard_error_weights(candidates: Sequence[_Candidate], held_out: HeldOut) -> Array:
     """Return all weight on the strongest candidate within a standard error of the best."""
-    best = candidates[int(best_weights(candidates, held_out).argmax())]
+    best = candidates[int(_best_weights(candidates, held_out).argmax())]
     losses = held_out.losses(best.outputs)
     limit = best.loss + float(losses.std(correction=min(1, len(losses) - 1))) / len(losses) ** 0.5
     ranks = [(c.strength, -c.loss) if c.loss <= limit else (-1.0, 0.0) for c in candidates]
-    return all_on(candidates, max(range(len(ranks)), key=ranks.__getitem__))
+    return _all_weight_on(candidates, max(range(len(ranks)), key=ranks.__getitem__))
 
 
-def average_weights(candidates: Sequence[Candidate], held_out: HeldOut) -> Array:
+def _average_weights(candidates: Sequence[_Candidate], held_out: HeldOut) -> Array:
     """Return the weights of the candidates that go best together."""
     outputs = np.stack([c.outputs for c in candidates])  # (candidates, rows, outputs)
     return greedy_weights(outputs, lambda averages: held_out.losses(averages).mean(dim=-1).numpy())
@@ -298,8 +299,8 @@ def greedy_weights(outputs: Array, losses_of: Callable[[Array], Array]) -> Array
     return best
 
 
-WAYS = {
-    "average": average_weights,
-    "best": best_weights,
-    "one_standard_error": cautious_weights,
+SELECTION_RULES = {
+    "average": _average_weights,
+    "best": _best_weights,
+    "one_standard_error": _one_standard_error_weights,
 }

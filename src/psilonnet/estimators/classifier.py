@@ -51,11 +51,12 @@ class PSiLONClassifier(ClassifierMixin, BasePSiLON):  # type: ignore[misc]
         Networks with different starts, for each strength in use, whose logits are averaged.
     prune : bool, default=False
         Spend the last half of the steps on exact zeros among the weights, and on training what is
-        left; how many is chosen on held-out rows, so that the loss is not surely 2 % higher.
+        left. How many is chosen on held-out rows: as many as possible without a loss that is higher
+        by more than 2 % and one standard error.
     scaling : {"standard", "robust", "log_tails"}, default="log_tails"
         How numbers are scaled: by standard deviations; by quartiles, with outliers clipped
         smoothly; or by standard deviations with tails that grow like a logarithm, and with far-out
-        numbers (such as -999) pulled in before the deviation is taken.
+        numbers (such as -999) pulled in before the standard deviation is taken.
     class_weight : dict, "balanced" or None, default=None
         Multiplies the loss of the rows of a class; "balanced" gives all classes the same sum.
     calibrate : bool, default=True
@@ -276,8 +277,8 @@ class PSiLONClassifier(ClassifierMixin, BasePSiLON):  # type: ignore[misc]
         ----------
         X : table
         delta : float, array-like, dict from column name to amount, or Perturbation
-            What may move: a number in standard deviations of every column of numbers (as the
-            encoder scales them); an array, dict or Series in the columns' own units (days or a
+            What may move: a number of standard deviations for every column of numbers (as the
+            encoder scales it); an array, dict or Series in the columns' own units (days or a
             timedelta for times). "any" lets a category take any level. Columns left out stay as
             they are. A :class:`psilonnet.certify.Perturbation` can say more: shares of a cell,
             other amounts for each row.

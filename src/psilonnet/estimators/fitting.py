@@ -98,7 +98,7 @@ class Problem:
         )
 
 
-def knot_edges(problem: Problem, pieces: int) -> Tensor | None:
+def _knot_edges(problem: Problem, pieces: int) -> Tensor | None:
     """Return quantiles of each column to split it at; columns of two values are not split."""
     if pieces == 0:
         return None
@@ -132,7 +132,7 @@ class Design:
         numbers = list(numbers)
         self.check_memory(problem, len(numbers))
         sizes = (problem.x.shape[1], problem.outputs)
-        edges = knot_edges(problem, self.knots)
+        edges = _knot_edges(problem, self.knots)
         shape: dict[str, Any] = {"width": self.width, "depth": self.depth, "edges": edges}
         starts = [torch.Generator().manual_seed(self.seed + number) for number in numbers]
         return [

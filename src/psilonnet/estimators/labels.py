@@ -11,7 +11,7 @@ from sklearn.utils import column_or_1d
 
 from psilonnet._numbers import is_whole
 from psilonnet.estimators.reading import unmasked
-from psilonnet.tables.columns import missing_cells
+from psilonnet.tables import missing_cells
 
 Array = np.ndarray[Any, Any]
 

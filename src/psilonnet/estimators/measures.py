@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 Array = np.ndarray[Any, Any]
-STILL = 0.05  # of the target's deviation: predictions that vary by less explain at most a tenth
+CONSTANT = 0.05  # of the target's standard deviation: such predictions explain at most a tenth
 FEW = 8  # labels that are listed
 
 
 @dataclass(frozen=True)
 class ClassMeasures:
-    """How well a classifier tells the classes of some rows.
+    """How well a classifier predicts the classes of some rows.
 
     Attributes
     ----------
@@ -72,19 +72,19 @@ class ClassMeasures:
         return self.label(k), self.shares[k]
 
     @property
-    def only(self) -> int | None:
-        """The class that is predicted for all rows, if it is the same; one row says nothing."""
+    def only_class(self) -> int | None:
+        """The class that is predicted for all rows; None if there are several, or only one row."""
         return self.predicted[0] if len(set(self.predicted)) == 1 and self.rows > 1 else None
 
     @property
-    def hollow(self) -> bool:
+    def is_trivial(self) -> bool:
         """Whether one class is predicted for all rows, and it is wrong for some."""
-        return self.only is not None and self.accuracy < 1
+        return self.only_class is not None and self.accuracy < 1
 
     @property
-    def never(self) -> list[int]:
+    def never_predicted(self) -> list[int]:
         """The classes that have rows and are predicted for none, if several are predicted."""
-        return [] if self.only is not None else sorted({*self.given} - {*self.predicted})
+        return [] if self.only_class is not None else sorted({*self.given} - {*self.predicted})
 
     def label(self, k: int) -> str:
         """Return the label of a class as a word of a sentence."""
@@ -92,10 +92,11 @@ class ClassMeasures:
 
     def caveat(self, rows: str) -> str:
         """Return what must be said first: that all rows, such as "given rows", get one class."""
-        if self.only is None or not self.hollow:
+        if self.only_class is None or not self.is_trivial:
             return ""
+        label = self.label(self.only_class)
         return (
-            f"All {self.rows:,.0f} {rows} get the same class, {self.label(self.only)}, though "
+            f"All {self.rows:,.0f} {rows} get the same class, {label}, though "
             f"{1 - self.accuracy:.1%} of them are of another. What never changes cannot flip, so "
             "no bound or certificate speaks for this model. Remedy: other class weights "
             "(class_weight='balanced'), a lower reg_strength, more rows, or another threshold on "
@@ -103,12 +104,12 @@ class ClassMeasures:
         )
 
     def in_words(self) -> str:
-        """Return how good the predictions are, beside what needs no model."""
+        """Return how good the predictions are, beside those of always saying one class."""
         label, share = self.most_frequent
         words = f"accuracy {self.accuracy:.3f} (always saying {label}: {share:.3f})"
         words += "" if self.log_loss is None else f", log loss {self.log_loss:.3f}"
         words += "" if self.auc is None else f", AUC {self.auc:.3f}"
-        never = some_of([self.label(k) for k in self.never])
+        never = some_of([self.label(k) for k in self.never_predicted])
         return f"{words}; never predicted: {never}" if never else words
 
     def to_dict(self) -> dict[str, Any]:
@@ -135,7 +136,7 @@ class ClassMeasures:
 
 @dataclass(frozen=True)
 class NumberMeasures:
-    """How well a regressor tells the targets of some rows.
+    """How well a regressor predicts the targets of some rows.
 
     Attributes
     ----------
@@ -144,8 +145,8 @@ class NumberMeasures:
     rows : float
         The number of rows, or the sum of their weights.
     given, predicted : list of float
-        The deviation of each target, and of its predictions: standard deviations, of the target
-        the quartile range over 1.349 if that is smaller and not 0, as it is with outliers.
+        The standard deviation of each target, and of its predictions. With outliers, the quartile
+        range of the target over 1.349 stands for the former: wherever it is smaller, and not 0.
     """
 
     score: float | None
@@ -154,31 +155,32 @@ class NumberMeasures:
     predicted: list[float]
 
     @property
-    def still(self) -> list[int]:
-        """The targets whose predictions hardly differ; one row says nothing."""
+    def constant_targets(self) -> list[int]:
+        """The targets whose predictions hardly differ; none if there is only one row."""
         pairs = enumerate(zip(self.given, self.predicted, strict=True))
-        return [k for k, (given, own) in pairs if own <= STILL * given] if self.rows > 1 else []
+        return [k for k, (given, own) in pairs if own <= CONSTANT * given] if self.rows > 1 else []
 
     @property
-    def hollow(self) -> bool:
+    def is_trivial(self) -> bool:
         """Whether the predictions of all targets hardly differ."""
-        return len(self.still) == len(self.given)
+        return len(self.constant_targets) == len(self.given)
 
     def caveat(self, rows: str) -> str:
         """Return what must be said first: that all rows get nearly the same prediction."""
-        if not self.still:
+        if not self.constant_targets:
             return ""
-        k = max(self.still, key=lambda k: self.given[k])
+        k = max(self.constant_targets, key=lambda k: self.given[k])
         count = f"{self.rows:,.0f} {rows}"
         which = f" of target {k}" if len(self.given) > 1 else ""
-        which += f" (and {len(self.still) - 1:,} more)" if len(self.still) > 1 else ""
+        more = len(self.constant_targets) - 1
+        which += f" (and {more:,} more)" if more else ""
         if self.given[k] == 0:
             return f"All {count} have the same value{which}: there is nothing to tell apart."
         return (
-            f"All {count} get nearly the same prediction{which}: these deviate by "
-            f"{self.predicted[k]:.2g}, the truth by {self.given[k]:.2g}. What hardly varies cannot "
-            "move, so no bound or range speaks for this model. Remedy: a lower reg_strength, "
-            "more steps, more rows or other columns."
+            f"All {count} get nearly the same prediction{which}: their standard deviation is "
+            f"{self.predicted[k]:.2g}, that of the target {self.given[k]:.2g}. What hardly varies "
+            "cannot move, so no bound or range speaks for this model. Remedy: a lower "
+            "reg_strength, more steps, more rows or other columns."
         )
 
     def in_words(self) -> str:
@@ -218,7 +220,7 @@ def class_measures(
     y: Array,
     weight: Array | None = None,
 ) -> ClassMeasures:
-    """Return how well classes are told.
+    """Return how well classes are predicted.
 
     Parameters
     ----------
@@ -250,12 +252,12 @@ def class_measures(
 def _mean_auc(log_proba: Array, y: Array, weight: Array) -> float | None:
     classes = log_proba.shape[1]
     asked = [1] if classes == 2 else range(classes)
-    found = [area_under_curve(log_proba[:, k], y == k, weight) for k in asked]
+    found = [_area_under_curve(log_proba[:, k], y == k, weight) for k in asked]
     areas = [area for area in found if area is not None]
     return float(np.mean(areas)) if areas else None
 
 
-def area_under_curve(score: Array, positive: Array, weight: Array) -> float | None:
+def _area_under_curve(score: Array, positive: Array, weight: Array) -> float | None:
     """Return how probably a positive row scores above a negative one, where a tie counts half.
 
     None unless there are rows of both kinds.
@@ -269,16 +271,16 @@ def area_under_curve(score: Array, positive: Array, weight: Array) -> float | No
 
 
 def number_measures(predicted: Array, y: Array, weight: Array | None = None) -> NumberMeasures:
-    """Return how well numbers are told, both of shape (rows, targets)."""
+    """Return how well numbers are predicted, both of shape (rows, targets)."""
     weight = np.ones(len(y)) if weight is None else weight.astype(float)
-    given = [_deviation(column, weight) for column in y.T]
+    given = [_robust_standard_deviation(column, weight) for column in y.T]
     own = [weighted_mean_and_deviation(column, weight)[1] for column in predicted.T]
     score = float(r2_score(y, predicted, sample_weight=weight)) if len(y) > 1 else None
     return NumberMeasures(score, float(weight.sum()), given, own)
 
 
-def _deviation(values: Array, weight: Array) -> float:
-    """Return the standard deviation, or what the quartiles say where there are outliers."""
+def _robust_standard_deviation(values: Array, weight: Array) -> float:
+    """Return the standard deviation, or its estimate by the quartiles if there are outliers."""
     low, high = weighted_quantile(values, weight, np.array([0.25, 0.75]))
     deviation = weighted_mean_and_deviation(values, weight)[1]
     return float(min(deviation, (high - low) / 1.349)) if high > low else deviation

@@ -16,7 +16,7 @@ from psilonnet.estimators.architectures import ARCHITECTURES
 from psilonnet.estimators.devices import is_device, why_no_device
 
 
-class Rule(NamedTuple):
+class _Rule(NamedTuple):
     """What a parameter must be, as a test and in words; what else to say of a value."""
 
     holds: Callable[[Any], bool]
@@ -24,15 +24,15 @@ class Rule(NamedTuple):
     why_not: Callable[[Any], str] | None = None
 
 
-def one_of(*choices: str) -> Rule:
+def _one_of(*choices: str) -> _Rule:
     """Return the rule that a parameter is one of some words."""
     said = ", ".join(map(repr, choices))
-    return Rule(lambda value: isinstance(value, str) and value in choices, f"one of {said}")
+    return _Rule(lambda value: isinstance(value, str) and value in choices, f"one of {said}")
 
 
-def whole(least: int) -> Rule:
+def _whole(least: int) -> _Rule:
     """Return the rule that a parameter is a whole number."""
-    return Rule(lambda v: is_whole(v) and v >= least, f"a whole number of at least {least}")
+    return _Rule(lambda v: is_whole(v) and v >= least, f"a whole number of at least {least}")
 
 
 def _one_or_different(value: Any, holds: Callable[[Any], bool]) -> bool:
@@ -63,46 +63,46 @@ def _is_validation(value: Any) -> bool:
     )
 
 
-FLAG = Rule(lambda value: isinstance(value, (bool, np.bool_)), "True or False")
+FLAG = _Rule(lambda value: isinstance(value, (bool, np.bool_)), "True or False")
 
-RULES: dict[str, Rule] = {
-    "architecture": one_of(*ARCHITECTURES),
-    "width": whole(1),
-    "depth": whole(1),
-    "knots": Rule(
+RULES: dict[str, _Rule] = {
+    "architecture": _one_of(*ARCHITECTURES),
+    "width": _whole(1),
+    "depth": _whole(1),
+    "knots": _Rule(
         _are_knots,
         "0 for none, at least 2 pieces per column, or a list of different such numbers",
     ),
-    "reg_strength": Rule(
+    "reg_strength": _Rule(
         _is_strength, "'auto', a number of at least 0, or a list of different such numbers"
     ),
-    "selection": one_of("average", "best", "one_standard_error"),
-    "validation": Rule(
+    "selection": _one_of("average", "best", "one_standard_error"),
+    "validation": _Rule(
         _is_validation,
         "a fraction between 0 and 1, a number of folds of at least 2, or a list of splits, each a "
         "pair of positions of rows to train on and to hold out",
     ),
-    "n_members": whole(1),
+    "n_members": _whole(1),
     "prune": FLAG,
-    "scaling": one_of("standard", "robust", "log_tails"),
-    "loss": one_of("squared_error", "absolute_error", "huber"),
-    "class_weight": Rule(
+    "scaling": _one_of("standard", "robust", "log_tails"),
+    "loss": _one_of("squared_error", "absolute_error", "huber"),
+    "class_weight": _Rule(
         lambda v: v is None or isinstance(v, Mapping) or (isinstance(v, str) and v == "balanced"),
         "None, 'balanced' or a dict from class to weight",
     ),
     "calibrate": FLAG,
-    "max_steps": Rule(
+    "max_steps": _Rule(
         lambda v: v == "auto" if isinstance(v, str) else is_whole(v) and v >= 1,
         "'auto' or a whole number of at least 1",
     ),
-    "batch_size": whole(1),
-    "learning_rate": Rule(lambda v: is_real(v) and v > 0, "a number above 0"),
-    "device": Rule(
+    "batch_size": _whole(1),
+    "learning_rate": _Rule(lambda v: is_real(v) and v > 0, "a number above 0"),
+    "device": _Rule(
         is_device,
         "the name of a torch device that is there, such as 'cpu' or 'cuda'",
         why_no_device,
     ),
-    "verbose": Rule(
+    "verbose": _Rule(
         lambda v: isinstance(v, (bool, np.bool_)) or is_whole(v) or v == "auto",
         "True, False or 'auto'",
     ),
@@ -122,7 +122,7 @@ def check_parameters(owner: str, parameters: Mapping[str, Any]) -> None:
 
 
 def auto_steps(rows: int) -> int:
-    """Return how many steps a training takes if nobody says otherwise.
+    """Return how many steps a training takes by default.
 
     Four per row, at least 1,000, and at most 3,000 for up to 2,000 rows; from there on that limit
     grows with the root of the rows, to 10,000.
@@ -135,8 +135,8 @@ def auto_steps(rows: int) -> int:
 
 
 def show_progress(verbose: Any) -> bool:
-    """Return whether to show a bar; "auto" means where somebody looks."""
+    """Return whether to show a bar; "auto" shows it in terminals and notebooks."""
     if verbose != "auto":
         return bool(verbose)
-    somebody = sys.stderr.isatty() or "ipykernel" in sys.modules
-    return somebody and multiprocessing.parent_process() is None
+    interactive = sys.stderr.isatty() or "ipykernel" in sys.modules
+    return interactive and multiprocessing.parent_process() is None

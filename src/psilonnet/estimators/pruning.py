@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from psilonnet.estimators.choosing import HeldOut, is_whole_setting, of_setting
+from psilonnet.estimators.choosing import HeldOut, has_all_folds, take_setting
 from psilonnet.estimators.fitting import Cut, rows_of_splits, warn_lost
 from psilonnet.training import repeat_member
 
@@ -30,23 +30,30 @@ def choose_cut(problem: Problem, choice: Choice) -> Generator[Job, Run, Cut]:
     run = yield design.job(net, problem, train, None, [strength] * len(cuts), prune=cuts)
     warn_lost(run, "the choice of how far to prune")
     outputs = {
-        cut: of_setting(run, problem, splits, k)[1]
+        cut: take_setting(run, problem, splits, k)[1]
         for k, cut in enumerate(CUTS)
-        if is_whole_setting(run, len(splits), k)
+        if has_all_folds(run, len(splits), k)
     }
     if not outputs:
         return CUTS[-1]
-    return sparsest_that_holds(outputs, choice.heaviest, HeldOut(problem, choice.held_out))
+    return _sparsest_good_cut(outputs, choice.heaviest, HeldOut(problem, choice.held_out))
 
 
-def sparsest_that_holds(outputs: dict[Cut, Array], dense: Array, held_out: HeldOut) -> Cut:
-    """Return the first cut of those whose held-out outputs are given, the sparsest first, to hold.
+def _sparsest_good_cut(outputs: dict[Cut, Array], dense: Array, held_out: HeldOut) -> Cut:
+    """Return the sparsest cut that is good enough on the held-out rows.
 
-    It holds unless its loss, less one standard error of the difference, is more than 2 % above the
-    least of all, with and without pruning. If none does, the one with the least loss is returned.
+    That is so unless its loss, less one standard error of the difference, is more than 2 % above
+    the least of all, with and without pruning. If no cut is, the one with the least loss is
+    returned.
+
+    Parameters
+    ----------
+    outputs : dict from Cut to held-out outputs, the sparsest first
+    dense : ndarray of held-out outputs without pruning
+    held_out : HeldOut
     """
     best = min([dense, *outputs.values()], key=held_out.mean)
     for cut, own in outputs.items():
-        if held_out.surely_more(own, best) <= PRUNE_LOSS:
+        if held_out.excess_loss(own, best) <= PRUNE_LOSS:
             return cut
     return min(outputs, key=lambda cut: held_out.mean(outputs[cut]))

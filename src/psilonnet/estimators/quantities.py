@@ -13,7 +13,7 @@ import narwhals as nw
 import numpy as np
 
 from psilonnet.estimators.reading import unmasked
-from psilonnet.tables.columns import missing_cells
+from psilonnet.tables import missing_cells
 
 Array = np.ndarray[Any, Any]
 CLASSES = "use PSiLONClassifier if they are classes"

@@ -11,8 +11,7 @@ from scipy import sparse
 from sklearn.utils import check_array
 from sklearn.utils.validation import _check_sample_weight, _num_samples
 
-from psilonnet.tables.canonical import distinct_words
-from psilonnet.tables.columns import missing_cells
+from psilonnet.tables import distinct_words, missing_cells
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -46,11 +46,12 @@ class PSiLONRegressor(RegressorMixin, BasePSiLON):  # type: ignore[misc]
         Networks with different starts, for each strength in use, whose predictions are averaged.
     prune : bool, default=False
         Spend the last half of the steps on exact zeros among the weights, and on training what is
-        left; how many is chosen on held-out rows, so that the loss is not surely 2 % higher.
+        left. How many is chosen on held-out rows: as many as possible without a loss that is higher
+        by more than 2 % and one standard error.
     scaling : {"standard", "robust", "log_tails"}, default="log_tails"
         How numbers are scaled: by standard deviations; by quartiles, with outliers clipped
         smoothly; or by standard deviations with tails that grow like a logarithm, and with far-out
-        numbers (such as -999) pulled in before the deviation is taken.
+        numbers (such as -999) pulled in before the standard deviation is taken.
     loss : {"squared_error", "absolute_error", "huber"}, default="squared_error"
         What is minimised, in quartile deviations of the target; Huber's is linear beyond 1.
     max_steps : int or "auto", default="auto"
@@ -84,8 +85,8 @@ class PSiLONRegressor(RegressorMixin, BasePSiLON):  # type: ignore[misc]
         The R^2 of the chosen networks on rows they were not trained on. The
         strength was chosen on these same rows, so it is slightly optimistic.
     measures_ : dict
-        ``training`` and ``held_out`` (None if nothing was held out): R^2, and the deviations of
-        targets and predictions, on the rows in training, and on the others as above.
+        ``training`` and ``held_out`` (None if nothing was held out): R^2, and the standard
+        deviations of targets and predictions, on the rows in training, and on the others as above.
     lipschitz_bound_ : float
         How far the prediction can move, in units of the target, if every encoded column moves by
         at most 1 (one standard deviation).
@@ -185,8 +186,8 @@ class PSiLONRegressor(RegressorMixin, BasePSiLON):  # type: ignore[misc]
         ----------
         X : table
         delta : float, array-like, dict from column name to amount, or Perturbation
-            What may move: a number in standard deviations of every column of numbers (as the
-            encoder scales them); an array, dict or Series in the columns' own units (days or a
+            What may move: a number of standard deviations for every column of numbers (as the
+            encoder scales it); an array, dict or Series in the columns' own units (days or a
             timedelta for times). "any" lets a category take any level. Columns left out stay as
             they are. A :class:`psilonnet.certify.Perturbation` can say more: shares of a cell,
             other amounts for each row.

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-import psilonnet
+from psilonnet._version import __version__
 from psilonnet.deploy import write_model_file
 from psilonnet.estimators.architectures import architecture_of
 from psilonnet.estimators.targets import ClassTarget, NumberTarget
@@ -14,18 +14,18 @@ from psilonnet.estimators.targets import ClassTarget, NumberTarget
 if TYPE_CHECKING:
     import os
 
-    from psilonnet.estimators.base import BasePSiLON
+    from psilonnet.estimators.fitted import FittedModel
 
 
-def save_model(model: BasePSiLON, path: str | os.PathLike[str]) -> None:
+def save_model(model: FittedModel, path: str | os.PathLike[str]) -> None:
     """Write a fitted estimator to a file."""
     is_classifier = isinstance(model.target_, ClassTarget)
     # Of the network that was fitted, whatever has been set since.
     parameters = {**model.get_params(deep=False), "architecture": architecture_of(model.net_)}
     manifest = {
-        "psilonnet": psilonnet.__version__,
+        "psilonnet": __version__,
         "kind": "PSiLONClassifier" if is_classifier else "PSiLONRegressor",
-        "parameters": {k: plain(v) for k, v in parameters.items()},
+        "parameters": {k: plain_data(v) for k, v in parameters.items()},
         "encoder": model.encoder_.to_dict(),
         "named": hasattr(model, "feature_names_in_"),
         "target": target_to_dict(model.target_),
@@ -46,17 +46,17 @@ def target_to_dict(target: ClassTarget | NumberTarget) -> dict[str, Any]:
     if isinstance(target, ClassTarget):
         dtype = target.classes.dtype
         words = {"U": "str", "O": "object"}.get(dtype.kind, dtype.newbyteorder("<").str)
-        labels = [plain(label) for label in target.classes.tolist()]
+        labels = [plain_data(label) for label in target.classes.tolist()]
         return {"classes": labels, "dtype": words, "temperature": target.temperature}
     return {"center": target.center.tolist(), "scale": target.scale.tolist()}
 
 
-def plain(value: Any) -> Any:
+def plain_data(value: Any) -> Any:
     """Return a parameter or label as plain data; what a file cannot hold becomes None."""
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, dict):
-        return [[plain(k), plain(v)] for k, v in value.items()]
+        return [[plain_data(k), plain_data(v)] for k, v in value.items()]
     if isinstance(value, (list, tuple, range, np.ndarray)):
-        return [plain(v) for v in value]
+        return [plain_data(v) for v in value]
     return value if isinstance(value, (bool, str, int, float)) else None  # such as a RandomState

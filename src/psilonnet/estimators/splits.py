@@ -21,7 +21,7 @@ Floats = np.ndarray[Any, np.dtype[np.float64]]
 Split = tuple[Integers, Integers]  # rows to train on, rows held out
 
 LEAST_ROWS = 40
-COPIES = 0.01  # a smaller share of copies is not worth a word
+COPIES = 0.01  # of smaller shares of copies there is no warning
 
 
 class HeldOutWarning(UserWarning):

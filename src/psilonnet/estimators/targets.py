@@ -12,7 +12,8 @@ from psilonnet.tables import weighted_mean_and_deviation, weighted_quantile
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 
-ERRORS = 2.0  # standard errors that refute a temperature; see experiments.studies.temperature
+# Standard errors that refute a temperature; see experiments.studies.temperature.
+TEMPERATURE_ERRORS = 2.0
 
 
 @dataclass(frozen=True)
@@ -103,7 +104,7 @@ def fit_temperature(
     y: np.ndarray[Any, Any],
     weight: Floats,
     counts: Floats,
-    errors: float = ERRORS,
+    errors: float = TEMPERATURE_ERRORS,
 ) -> float:
     """Return the temperature T nearest to 1 that held-out rows do not refute for ``logits / T``.
 

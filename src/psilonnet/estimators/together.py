@@ -18,7 +18,6 @@ from psilonnet.training import (
     DivergedError,
     History,
     Rows,
-    Run,
     join_populations,
     members_of,
     take_members,
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
     from psilonnet.estimators.base import BasePSiLON
     from psilonnet.estimators.jobs import Fitting
     from psilonnet.nn import Network
+    from psilonnet.training import RunState
 
 Outcome = Any  # a finished run or part of one, or the exception that ended it
 
@@ -75,7 +75,7 @@ def _shared(jobs: dict[int, Job]) -> list[list[int]]:
     """Return which jobs run together."""
     kinds: dict[Hashable, list[int]] = {}
     for number, job in jobs.items():
-        # Rounding to bfloat16 would depend on who else is there.
+        # Rounding to bfloat16 would depend on the other jobs of the population.
         exact = job.plan.matmul_precision == "highest"
         whole = exact and job.train.count <= job.plan.batch_size
         kinds.setdefault((job.kind, None if whole else number), []).append(number)
@@ -92,12 +92,12 @@ def _run(jobs: Sequence[Job]) -> list[Outcome]:
     """Train one population for several jobs; return the outcome of each."""
     if len(jobs) == 1:
         return [_run_alone(jobs[0])]
-    together = Together(jobs)
+    joined = _JoinedJobs(jobs)
     try:
-        run = together.job().run()
-    except Exception:  # says nothing about each of them
+        run = joined.job().run()
+    except Exception:  # it does not tell which of the jobs failed
         return [_run_alone(job) for job in jobs]
-    return [together.part(run, k).or_error() for k in range(len(jobs))]
+    return [joined.part(run, k).or_error() for k in range(len(jobs))]
 
 
 def _run_alone(job: Job) -> Outcome:
@@ -107,7 +107,7 @@ def _run_alone(job: Job) -> Outcome:
         return error
 
 
-class Together(Callback):
+class _JoinedJobs(Callback):
     """Jobs of one kind as one job; their callbacks see a run of their own."""
 
     def __init__(self, jobs: Sequence[Job]) -> None:
@@ -128,25 +128,25 @@ class Together(Callback):
             callbacks=(self,),
         )
 
-    def part(self, run: Run, k: int) -> Part:
+    def part(self, run: RunState, k: int) -> _Part:
         """Return what belongs to a job."""
-        return Part(run, self.starts[k], self.counts[k])
+        return _Part(run, self.starts[k], self.counts[k])
 
-    def on_evaluation(self, run: Run) -> None:
-        """Let the callbacks of each job look, and drop what they want dropped."""
+    def on_evaluation(self, run: RunState) -> None:
+        """Call the callbacks of each job, and drop the members that they drop."""
         parts = [self.part(run, k) for k in range(len(self.jobs))]
         for part, job in zip(parts, self.jobs, strict=True):
             for callback in job.callbacks if part.members else ():
-                callback.on_evaluation(cast("Run", part))
+                callback.on_evaluation(cast("RunState", part))
         keep = torch.cat([part.places for part in parts])
         if len(keep) < len(run.members):
             run.drop(keep=keep)
 
 
-class Part:
+class _Part:
     """The members of one job within a run, as the run that the job would see alone."""
 
-    def __init__(self, run: Run, start: int, count: int) -> None:
+    def __init__(self, run: RunState, start: int, count: int) -> None:
         self._run, self.plan, self.step = run, run.plan, run.step
         own = range(start, start + count)
         self._start = start

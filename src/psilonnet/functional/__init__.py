@@ -5,7 +5,8 @@ population). A plain matrix ``(out, in)`` enters as ``w.unsqueeze(-2)``.
 """
 
 from psilonnet.functional.activation import crelu, knots, relu
-from psilonnet.functional.normalized_linear import normalized_linear
+from psilonnet.functional.compiled import compiled_weights
+from psilonnet.functional.normalized_linear import fused_weight, linear, normalized_linear
 from psilonnet.functional.path_norm import (
     Bound,
     add_bias_neuron,
@@ -19,6 +20,7 @@ from psilonnet.functional.path_norm import (
     path_norm,
     product_bound,
 )
+from psilonnet.functional.pieces import largest_piece
 from psilonnet.functional.projection import (
     project_ball,
     project_sphere,
@@ -38,11 +40,15 @@ __all__ = [
     "Bound",
     "add_bias_neuron",
     "closed_form",
+    "compiled_weights",
     "crelu",
     "exact_sparsity",
+    "fused_weight",
     "improved_matrix",
     "knots",
+    "largest_piece",
     "layer_matrix",
+    "linear",
     "merged_matrix",
     "mixed_weight",
     "near_sparsity",

@@ -8,7 +8,7 @@ from psilonnet.nn.mlp import PSiLONNet
 from psilonnet.nn.network import Network
 from psilonnet.nn.penalty import has_closed_form, path_norm_penalty, weight_decay_penalty
 from psilonnet.nn.pieces import KnotLinear, ReLULinear
-from psilonnet.nn.plain import PlainLayer, PlainNet, made_once, plain_net
+from psilonnet.nn.plain import PlainLayer, PlainNet, cached_per_network, plain_net
 from psilonnet.nn.resnet import PSiLONResNet
 from psilonnet.nn.variants import VARIANTS, Variant, make_net
 
@@ -25,9 +25,9 @@ __all__ = [
     "PlainNet",
     "ReLULinear",
     "Variant",
+    "cached_per_network",
     "fold",
     "has_closed_form",
-    "made_once",
     "make_net",
     "orthogonal_",
     "path_norm_penalty",

@@ -1,7 +1,7 @@
 """Whether a module computes its layers one after the other, and nothing else.
 
-Bounds, certificates and folding read the layers of a network and never call it. They are about its
-outputs only if nothing else has a say in them: no ``forward`` of a subclass, no hook.
+Bounds, certificates and folding read the layers of a network and never call it. They hold for its
+outputs only if nothing else changes these: no ``forward`` of a subclass, no hook.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ ACTIVATIONS = (nn.ReLU, nn.Identity, nn.Flatten, nn.Dropout, nn.Sigmoid, nn.Tanh
 _COMPUTES = ("__call__", "forward")
 _LAYER = (*_COMPUTES, "weight", "_make_weight", "residual")
 _NETWORK = (*_COMPUTES, "layers", "weights", "lengths", "residual")
-# What each kind of module computes hangs on these attributes of its class. A kind comes before
-# those that it is made from.
+# What each kind of module computes depends on these attributes of its class. A subclass comes
+# before its base class.
 _KINDS: dict[type[nn.Module], tuple[str, ...]] = {
     **dict.fromkeys((CReLUBlock, CReLULinear, ReLULinear, KnotLinear, NormalizedLinear), _LAYER),
     Network: _NETWORK,
@@ -49,7 +49,7 @@ def plain_chain(net: nn.Module) -> list[nn.Module]:
         raise TypeError(_refusal("all modules", "a forward hook"))
     layers = list(_layers(net))
     for place, module in enumerate([net, *layers], start=-1):
-        what = _departure(module)
+        what = _own_behaviour(module)
         if what is not None:
             name = type(module).__name__ + (f" (layer {place})" if place >= 0 else "")
             raise TypeError(_refusal(name, what))
@@ -75,8 +75,8 @@ def _layers(net: nn.Module) -> Iterator[nn.Module]:
         yield layer
 
 
-def _departure(module: nn.Module) -> str | None:
-    """Return by what a module computes something else than others of its kind, if it does."""
+def _own_behaviour(module: nn.Module) -> str | None:
+    """Return what makes a module compute something else than its kind, or None."""
     if module._forward_hooks or module._forward_pre_hooks:
         return "a forward hook"
     for kind, attributes in _KINDS.items():
@@ -86,7 +86,7 @@ def _departure(module: nn.Module) -> str | None:
                 if name in module.__dict__ or getattr(own, name) is not getattr(kind, name):
                     return f"its own {name!r}"
             return None
-    return None  # of no known kind: whoever asked says what it can take
+    return None  # of no known kind: the caller decides what it can take
 
 
 def _refusal(name: str, what: str) -> str:

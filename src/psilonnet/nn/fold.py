@@ -1,8 +1,8 @@
 """From our layers to plain ``nn.Linear`` and ``nn.ReLU``, with the same outputs.
 
 Between two layers the plain net carries non-negative features, the outputs of a ReLU. Each of
-our layers reads a linear function of such features, so a layer folds into two matrices: what it
-*asks for* (affine maps of its input, each put through a ReLU) and what it *makes* of them.
+our layers reads a linear function of such features, so a layer folds into two affine maps: an
+*inner* one of its input, whose outputs go through a ReLU, and an *outer* one of the result.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ class _Affine(NamedTuple):
     weight: Tensor  # (out, in)
     bias: Tensor  # (out,)
 
-    def after(self, inner: _Affine) -> _Affine:
-        return _Affine(self.weight @ inner.weight, self.weight @ inner.bias + self.bias)
+    def after(self, first: _Affine) -> _Affine:
+        return _Affine(self.weight @ first.weight, self.weight @ first.bias + self.bias)
 
 
 @torch.no_grad()
@@ -60,12 +60,12 @@ def fold(net: Network | PlainNet) -> nn.Sequential:
     n_in = layers[0].weight.shape[-1]
     pending = _Affine(torch.eye(n_in, dtype=torch.float64), torch.zeros(n_in, dtype=torch.float64))
     for layer in layers:
-        asks, makes = _fold_layer(layer)
-        if asks is not None:
-            modules += [_linear(asks.after(pending)), nn.ReLU()]
-            pending = makes
+        inner, outer = _fold_layer(layer)
+        if inner is not None:
+            modules += [_linear(inner.after(pending)), nn.ReLU()]
+            pending = outer
         else:
-            pending = makes.after(pending)
+            pending = outer.after(pending)
     folded = nn.Sequential(*modules, _linear(pending))
     return folded if isinstance(net, PlainNet) else folded.to(net.layers[0].direction.dtype)
 
@@ -88,7 +88,7 @@ def _layers_of_one(net: Network | PlainNet) -> list[PlainLayer]:
 
 
 def _fold_layer(layer: PlainLayer) -> tuple[_Affine | None, _Affine]:
-    """Return what a layer asks for (None: its input as it is) and what it makes of it."""
+    """Return the inner map of a layer (None: its input goes through no ReLU) and the outer one."""
     w, bias = layer.weight[0], layer.bias[0]  # (out, pieces, in), (out,)
     n_in = w.shape[-1]
     eye = torch.eye(n_in, dtype=w.dtype)
@@ -96,8 +96,8 @@ def _fold_layer(layer: PlainLayer) -> tuple[_Affine | None, _Affine]:
         return _Affine(eye, w.new_zeros(n_in)), _Affine(w[:, 0], bias)
     if layer.split == "crelu":
         both = torch.cat((eye, -eye))  # min(z, 0) = -relu(-z)
-        made = torch.cat((w[:, 0], -w[:, 1]), dim=1)
-        return _Affine(both, w.new_zeros(2 * n_in)), _Affine(made, bias)
+        outer = torch.cat((w[:, 0], -w[:, 1]), dim=1)
+        return _Affine(both, w.new_zeros(2 * n_in)), _Affine(outer, bias)
     if layer.edges is not None:
         return _fold_knots(w, bias, layer.edges[0])
     return None, _Affine(w[:, 0], bias)
@@ -107,14 +107,14 @@ def _fold_knots(w: Tensor, bias: Tensor, edges: Tensor) -> tuple[_Affine, _Affin
     """Write ``sum_t W_t knots_t(x)`` as ``W_1 x + sum_t (W_{t+1} - W_t) relu(x - k_t) + c``."""
     n_edges, n_in = edges.shape
     eye = torch.eye(n_in, dtype=w.dtype)
-    asks = _Affine(
+    inner = _Affine(
         torch.cat((eye, -eye, eye.repeat(n_edges, 1))),
         torch.cat((w.new_zeros(2 * n_in), -edges.flatten())),
     )
     jumps = w.diff(dim=1)  # (out, pieces - 1, in)
     offset = (jumps * torch.relu(-edges)).sum(dim=(1, 2))  # so that the map is b at x = 0
-    makes = _Affine(torch.cat((w[:, 0], -w[:, 0], jumps.flatten(1)), dim=1), bias - offset)
-    return asks, makes
+    outer = _Affine(torch.cat((w[:, 0], -w[:, 0], jumps.flatten(1)), dim=1), bias - offset)
+    return inner, outer
 
 
 def _linear(affine: _Affine) -> nn.Linear:

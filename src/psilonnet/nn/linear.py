@@ -9,13 +9,14 @@ import torch
 from torch import Tensor, nn
 
 from psilonnet.functional import (
+    compiled_weights,
+    fused_weight,
+    linear,
     mixed_weight,
     normalized_linear,
     projected_weight,
     row_norm,
 )
-from psilonnet.functional.compiled import compiled_weights
-from psilonnet.functional.normalized_linear import fused_weight, linear
 from psilonnet.nn.init import orthogonal_
 
 if TYPE_CHECKING:

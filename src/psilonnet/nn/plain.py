@@ -143,8 +143,8 @@ def _own_copy(tensor: Tensor) -> Tensor:
 Made = TypeVar("Made")
 
 
-def made_once(make: Callable[[Network], Made]) -> Callable[[Network], Made]:
-    """Return the same function, called again for a network only when something of it changed.
+def cached_per_network(make: Callable[[Network], Made]) -> Callable[[Network], Made]:
+    """Remember what a function returns for a network until something of the network changes.
 
     The tensors themselves are compared. Their versions, which autograd counts, would not do: a
     step of a fused optimiser and a write through ``.data`` leave them as they are.
@@ -180,9 +180,9 @@ def _same(a: Tensor, b: Tensor) -> bool:
     return a.dtype == b.dtype and a.device == b.device and torch.equal(a, b)
 
 
-@made_once
+@cached_per_network
 def plain_net(net: Network) -> PlainNet:
-    """Return the matrices of a network, made once."""
+    """Return the matrices of a network, remembered until it changes."""
     return PlainNet(net)
 
 

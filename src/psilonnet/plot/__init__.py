@@ -1,13 +1,18 @@
 """Pictures of fitted estimators, in scikit-learn's Display convention (extra: plot)."""
 
-from psilonnet.plot.features import FeatureSensitivityDisplay
+from psilonnet.plot.features import FeatureSensitivityDisplay, shortened
 from psilonnet.plot.history import TrainingCurvesDisplay
 from psilonnet.plot.path import RegularizationPathDisplay
 from psilonnet.plot.radius import CertifiedRadiusDisplay
+from psilonnet.plot.style import BLUE, GREY, quieten
 
 __all__ = [
+    "BLUE",
+    "GREY",
     "CertifiedRadiusDisplay",
     "FeatureSensitivityDisplay",
     "RegularizationPathDisplay",
     "TrainingCurvesDisplay",
+    "quieten",
+    "shortened",
 ]

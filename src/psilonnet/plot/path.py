@@ -67,7 +67,7 @@ class RegularizationPathDisplay:
         done = path["steps"] == path["steps"].max()
         kinds = np.unique(path["knots"])
         for axis in axes:  # first, so that nothing is drawn on limits that do not fit
-            spread_strengths(axis, path["reg_strength"])
+            _spread_strengths(axis, path["reg_strength"])
         for axis, (name, label, colour) in zip(axes, PANELS, strict=True):
             for knots, marker in zip(kinds, itertools.cycle(MARKERS)):
                 own = path["knots"] == knots
@@ -84,7 +84,7 @@ class RegularizationPathDisplay:
         if len(kinds) > 1:
             axes[-1].legend(frameon=False, fontsize=9)
         for axis, (name, _, _) in zip(axes[:2], PANELS, strict=False):
-            spread_values(axis, path[name])
+            _spread_values(axis, path[name])
         strengths = ", ".join(f"{s:g}" for s in sorted(set(self.members["reg_strength"])))
         note = f"chosen: {strengths}" + ("" if done.all() else "   (hollow: dropped early)")
         axes[0].set_title(note, fontsize=10)
@@ -93,8 +93,8 @@ class RegularizationPathDisplay:
         return self
 
 
-def spread_strengths(axis: Any, strengths: Floats) -> None:
-    """Lay strengths out by their sizes; one alone gets a decade on each side."""
+def _spread_strengths(axis: Any, strengths: Floats) -> None:
+    """Draw strengths on a logarithmic axis; one alone gets a decade on each side."""
     low, high = strengths.min(), strengths.max()
     if low == high:
         # Around one number there is nothing that limits could be derived from.
@@ -107,8 +107,8 @@ def spread_strengths(axis: Any, strengths: Floats) -> None:
         axis.set_xscale("log" if low > 0 else "symlog")
 
 
-def spread_values(axis: Any, values: Floats) -> None:
-    """Lay values out by their sizes: what was dropped early would squeeze the rest."""
+def _spread_values(axis: Any, values: Floats) -> None:
+    """Draw values on a logarithmic axis: large ones, of strengths dropped early, hide the rest."""
     if not (values[np.isfinite(values)] > 0).all():
         return  # no logarithm: a value of zero would be left out
     ticker = require("matplotlib.ticker", "plot")

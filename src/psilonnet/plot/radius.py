@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import reprlib
 from typing import Any
 
 import numpy as np
+from sklearn.utils import column_or_1d
 
 from psilonnet.plot.style import panels, quieten
 
@@ -27,7 +29,7 @@ class CertifiedRadiusDisplay:
 
     Attributes
     ----------
-    axes_ : matplotlib axes
+    ax_ : matplotlib axes
     figure_ : matplotlib figure
     """
 
@@ -45,7 +47,7 @@ class CertifiedRadiusDisplay:
         *,
         method: str = "global",
         name: str | None = None,
-        axes: Any = None,
+        ax: Any = None,
     ) -> CertifiedRadiusDisplay:
         """Draw the curve of a fitted classifier.
 
@@ -57,7 +59,7 @@ class CertifiedRadiusDisplay:
             If given, only rows that are classified rightly count.
         method : {"global", "local"}
         name : str, optional
-        axes : matplotlib axes, optional
+        ax : matplotlib axes, optional
         """
         if not hasattr(estimator, "certified_radius"):
             raise ValueError(
@@ -65,26 +67,38 @@ class CertifiedRadiusDisplay:
                 f"{type(estimator).__name__}: use its output_range() instead."
             )
         radius = estimator.certified_radius(X, method=method)
-        right = estimator.predict(X) == np.asarray(y) if y is not None else radius >= 0
-        display = cls(radius=radius, counted=right, name=name or f"proven, {method}")
-        return display.plot(axes=axes)
+        counted = radius >= 0 if y is None else _is_right(estimator, X, y)
+        display = cls(radius=radius, counted=counted, name=name or f"proven, {method}")
+        return display.plot(ax=ax)
 
-    def plot(self, *, axes: Any = None) -> CertifiedRadiusDisplay:
+    def plot(self, *, ax: Any = None) -> CertifiedRadiusDisplay:
         """Draw the curve."""
-        (axis,) = panels(None if axes is None else [axes], 1, 3.6)
+        (ax,) = panels(None if ax is None else [ax], 1, 3.6)
         largest = np.sort(np.where(self.counted, self.radius, -1.0))  # -1: never counts
         shares = 1 - np.arange(len(largest)) / len(largest)
         kept = largest >= 0
         if kept.any():
             moves = np.concatenate([[0.0], largest[kept]])
-            axis.step(moves, np.concatenate([shares[kept][:1], shares[kept]]), label=self.name)
-        axis.set(
+            ax.step(moves, np.concatenate([shares[kept][:1], shares[kept]]), label=self.name)
+        ax.set(
             xlabel="move of every number, in standard deviations of its column",
             ylabel="share of rows whose class stays",
             ylim=(0, 1),
             xlim=(0, None),
         )
-        axis.legend(frameon=False)
-        quieten(axis)
-        self.axes_, self.figure_ = axis, axis.figure
+        ax.legend(frameon=False)
+        quieten(ax)
+        self.ax_, self.figure_ = ax, ax.figure
         return self
+
+
+def _is_right(estimator: Any, X: Any, y: Any) -> Array:  # noqa: N803
+    """Return which rows are classified rightly; labels that are all unknown are a mistake."""
+    labels, classes = column_or_1d(y), estimator.classes_.tolist()
+    if not set(labels.tolist()) & set(classes):
+        raise ValueError(
+            f"The labels must be classes of the model: {reprlib.repr(classes)}. None of y is; it "
+            f"holds {reprlib.repr(sorted(set(labels.tolist()), key=str))}: give labels of the type "
+            "that fit was given."
+        )
+    return np.asarray(estimator.predict(X) == labels)

@@ -1,4 +1,4 @@
-"""What the pictures share: colours, panels, and quiet axes."""
+"""What the pictures share: colours, panels, and light frames."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def panels(axes: Any, count: int, height: float) -> list[Any]:
 
 
 def quieten(axis: Any) -> None:
-    """Take the frame away that no eye needs."""
+    """Remove the upper and the right line of the frame, and draw a light grid."""
     axis.spines[["top", "right"]].set_visible(False)
     axis.grid(axis="y", color="0.93")
     axis.set_axisbelow(True)

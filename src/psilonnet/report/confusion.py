@@ -6,14 +6,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from psilonnet.plot.features import shortened
+from psilonnet.plot import shortened
 from psilonnet.report.html import Html, number, table, tag
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 MOST_CLASSES = 12  # the rarest of more are put together
 
 
-class Group(NamedTuple):
+class _Group(NamedTuple):
     """A line or a column of the matrix: a class, or several."""
 
     name: str
@@ -29,7 +29,7 @@ def confusion_table(measured: Any) -> Html:
     """
     counts = _counts(measured)
     columns = _groups(measured, counts)
-    strange = [Group("unknown to the model", [len(measured.labels)])]
+    strange = [_Group("unknown to the model", [len(measured.labels)])]
     whole = bool((counts == counts.round()).all())
     lines = []
     for line in columns + (strange if counts[-1].any() else []):
@@ -53,18 +53,18 @@ def _counts(measured: Any) -> Floats:
     return counts
 
 
-def _groups(measured: Any, counts: Floats) -> list[Group]:
+def _groups(measured: Any, counts: Floats) -> list[_Group]:
     """Return the classes, the rarest of many as one group at the end."""
     classes = len(measured.labels)
     mass = counts[:classes].sum(axis=1) + counts.sum(axis=0)
     most = classes if classes <= MOST_CLASSES else MOST_CLASSES - 1
     kept = sorted(np.argsort(-mass, kind="stable")[:most].tolist())
     rest = sorted(set(range(classes)) - set(kept))
-    groups = [Group(str(measured.labels[k]), [k]) for k in kept]
-    return [*groups, Group(f"{len(rest):,} others", rest)] if rest else groups
+    groups = [_Group(str(measured.labels[k]), [k]) for k in kept]
+    return [*groups, _Group(f"{len(rest):,} others", rest)] if rest else groups
 
 
-def _right(own: Floats, line: Group) -> str:
+def _right(own: Floats, line: _Group) -> str:
     """Return the share of the rows of a line whose class is right."""
     right = sum(own[i, k] for i, k in enumerate(line.classes) if k < own.shape[1])
     return f"{right / own.sum():.0%}" if own.any() else "no rows"

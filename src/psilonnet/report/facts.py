@@ -13,7 +13,7 @@ from psilonnet.deploy import compact_nets
 from psilonnet.report.html import number
 from psilonnet.tables import CategoryCode
 
-QUIET = ("verbose",)  # says nothing about the model
+NOT_SHOWN = ("verbose",)  # has no effect on the model
 MOST_LABELS = 8
 
 
@@ -73,7 +73,7 @@ def score_name(model: Any) -> str:
 def kind_words(model: Any) -> str:
     """Return in one sentence what a model does, and what it has seen."""
     if is_classifier(model):
-        does = f"A classifier with {len(model.classes_)} classes: {some(model.classes_.tolist())}."
+        does = f"A classifier with {len(model.classes_)} classes: {_some(model.classes_.tolist())}."
     else:
         count = model.target_.outputs
         does = f"A regressor that predicts {'one number' if count == 1 else f'{count} numbers'}."
@@ -82,7 +82,7 @@ def kind_words(model: Any) -> str:
     return f"{does} It has learned from {rows}."
 
 
-def some(values: list[Any]) -> str:
+def _some(values: list[Any]) -> str:
     """Return the first few values as words."""
     said = ", ".join(str(value) for value in values[:MOST_LABELS])
     left = len(values) - MOST_LABELS
@@ -95,7 +95,7 @@ def changed_parameters(model: Any) -> list[tuple[str, str, str]]:
     return [
         (name, _said(value), _said(arguments[name].default))
         for name, value in sorted(model.get_params(deep=False).items())
-        if name not in QUIET and _said(value) != _said(arguments[name].default)
+        if name not in NOT_SHOWN and _said(value) != _said(arguments[name].default)
     ]
 
 
@@ -112,7 +112,7 @@ def column_words(kind: str, code: Any) -> str:
         more = [
             word for word, has in (("rare", code.has_rare), ("missing", code.has_missing)) if has
         ]
-        return some([*code.levels]) + "".join(f", {word}" for word in more)
+        return _some([*code.levels]) + "".join(f", {word}" for word in more)
     if code.scale == 0:
         return "constant, some missing" if code.has_missing else "constant, not used"
     low, high = (_day(v) if kind == "time" else number(v) for v in (code.low, code.high))

@@ -33,19 +33,20 @@ def write_report(
         What was measured on these rows.
     title : str or None
     """
-    page = page_of(model, table, given, title or "Model card")
-    # A name may hold half a character, which no file can.
+    page = _page_of(model, table, given, title or "Model card")
+    # A name may hold a lone surrogate, which UTF-8 cannot encode.
     Path(path).write_text(page, encoding="utf-8", errors="xmlcharrefreplace")
 
 
-def page_of(model: Any, table: Any, given: Any, title: str) -> str:
+def _page_of(model: Any, table: Any, given: Any, title: str) -> str:
     """Return the page as text."""
     network = network_of(model)
     proofs = None if table is None else prove_rows(model, table)
-    hollow = model.measures_["training"].hollow or (given is not None and given.hollow)
-    parts = [score_section(model, given), sections.proof_section(model, hollow=hollow)]
+    measured = [m for m in (model.measures_["training"], given) if m is not None]
+    is_trivial = any(m.is_trivial for m in measured)
+    parts = [score_section(model, given), sections.proof_section(model, is_trivial=is_trivial)]
     if proofs is not None:
-        parts.append(rows_section(model, proofs, given, hollow=hollow))
+        parts.append(rows_section(model, proofs, given, is_trivial=is_trivial))
     parts += [
         sections.choice_section(model),
         sections.network_section(model, network),

@@ -12,11 +12,13 @@ import numpy as np
 
 from psilonnet._extras import require
 from psilonnet.plot import (
+    BLUE,
+    GREY,
     FeatureSensitivityDisplay,
     RegularizationPathDisplay,
     TrainingCurvesDisplay,
+    quieten,
 )
-from psilonnet.plot.style import BLUE, GREY, quieten
 from psilonnet.report.html import Html
 
 if TYPE_CHECKING:
@@ -84,7 +86,7 @@ def radius_picture(radius: np.ndarray[Any, Any]) -> Html:
         axis.axhline(0.5, color=GREY, lw=1, ls="--")
         far = float(np.quantile(radius, 0.98))
         axis.set(xlim=(0, far if far > 0 else 1), ylim=(0, 1), ylabel="rows that cannot flip")
-        axis.set_xlabel("every number moves by at most, in deviations")
+        axis.set_xlabel("largest move of every number, in standard deviations")
         axis.yaxis.set_major_formatter(require("matplotlib.ticker", "plot").PercentFormatter(1.0))
         quieten(axis)
 
@@ -112,7 +114,7 @@ def _drawn(
 
 @contextmanager
 def _look() -> Iterator[None]:
-    """Use our style whatever the user's is. Glyphs are no matter: the reader's fonts count."""
+    """Use our style, not the user's. Missing glyphs do not matter: readers have their own fonts."""
     style = require("matplotlib.style", "plot")
     with style.context(["default", STYLE]), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph", category=UserWarning)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from psilonnet.plot.features import shortened
+from psilonnet.plot import shortened
 from psilonnet.report.facts import is_classifier
 from psilonnet.report.html import Html, number, table, tag
 from psilonnet.report.pictures import radius_picture
@@ -16,7 +16,7 @@ from psilonnet.report.sections import figure, paragraph, section
 if TYPE_CHECKING:
     from psilonnet.report.rows import RowProofs
 
-ALL_MOVE = "Deviations by which all numbers move"
+ALL_MOVE = "Standard deviations by which all numbers move"
 SAME_CLASS = (
     "This is left out: where all rows get the same class, that none of them can flip says nothing "
     "about the model. The question makes sense once it tells the classes apart."
@@ -27,7 +27,7 @@ SAME_NUMBER = (
 )
 
 
-def rows_section(model: Any, proofs: RowProofs, given: Any, *, hollow: bool) -> Html:
+def rows_section(model: Any, proofs: RowProofs, given: Any, *, is_trivial: bool) -> Html:
     """Tell what is proven about the given rows.
 
     Parameters
@@ -35,12 +35,12 @@ def rows_section(model: Any, proofs: RowProofs, given: Any, *, hollow: bool) -> 
     model : fitted estimator
     proofs : RowProofs
     given : what was measured on these rows, or None
-    hollow : bool
-        Whether the model says the same of all rows: then a proof that it stays is worth nothing.
+    is_trivial : bool
+        Whether the model gives all rows the same answer: then it is no merit that it stays.
     """
     classes = is_classifier(model)
     title = "Which rows could flip?" if classes else "How far could these rows move?"
-    if hollow:
+    if is_trivial:
         words = SAME_CLASS if classes else SAME_NUMBER
         return section(title, paragraph(words))
     if not model.encoder_.has_numbers:
@@ -57,11 +57,11 @@ def rows_section(model: Any, proofs: RowProofs, given: Any, *, hollow: bool) -> 
 
 def same_class(proofs: RowProofs | None) -> str:
     """Return that all rows get one class; it may be the right one, but then they show little."""
-    if proofs is None or proofs.only is None:
+    if proofs is None or proofs.only_class is None:
         return ""
     return (
-        f"All {proofs.count:,} given rows get the same class, {proofs.only!r}. They do not show "
-        "whether the model tells classes apart, and that none of them flips says little."
+        f"All {proofs.count:,} given rows get the same class, {proofs.only_class!r}. They do not "
+        "show whether the model tells classes apart, and that none of them flips says little."
     )
 
 
@@ -77,7 +77,7 @@ def _classes(model: Any, proofs: RowProofs, given: Any) -> tuple[Html, Html]:
         f"For each of the {proofs.count:,} given rows: how far can all numbers move together "
         "before its class could change? "
         f"For half of the rows at least {number(float(np.median(radius)))} "
-        "deviations, and the truth can only be better. "
+        "standard deviations, and the truth can only be better. "
     )
     if given is not None:
         words += f"That a class cannot flip does not make it right: {given.accuracy:.1%} are. "
@@ -118,5 +118,5 @@ def _example_head(model: Any) -> str:
 
 
 def _amount(model: Any, amount: float) -> tuple[str, str]:
-    """Return an amount in deviations, and in units of the column that matters most."""
+    """Return an amount in standard deviations, and in the unit of the column that matters most."""
     return f"{amount:.2f}", number(amount * model.encoder_.codes[_top_number(model)].scale)

@@ -10,7 +10,7 @@ import numpy as np
 from psilonnet.report.facts import is_classifier
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
-AMOUNTS = (0.01, 0.05, 0.1, 0.25)  # deviations
+AMOUNTS = (0.01, 0.05, 0.1, 0.25)  # standard deviations
 LOCAL_WORK = 4000  # rows times outputs; local proofs of more would take minutes
 
 
@@ -23,11 +23,11 @@ class RowProofs:
     count : int
     method : {"global", "local"}
     radius : ndarray of shape (rows,), or None for a regressor or without numbers
-        How many deviations all numbers can move together before the class can change.
+        How many standard deviations all numbers can move together before the class can change.
     moves : list of (float, float), empty for a classifier, several targets or no numbers
         For each of AMOUNTS: how far the prediction of the middle row, and of the worst row, can
         move.
-    only : label or None
+    only_class : label or None
         The class that is predicted for all rows, if there are several and it is the same.
     """
 
@@ -35,7 +35,7 @@ class RowProofs:
     method: str
     radius: Floats | None
     moves: list[tuple[float, float]]
-    only: Any = None
+    only_class: Any = None
 
 
 def prove_rows(model: Any, table: Any) -> RowProofs:

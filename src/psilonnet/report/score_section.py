@@ -1,4 +1,4 @@
-"""The section about how good a model is, beside what needs no model."""
+"""The section about how good a model is, beside always saying the most frequent class."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ R2 = (
 ACCURACY = "Accuracy is the share of rows whose class is predicted rightly."
 AUC = (
     "AUC is how probably a row of a class is given a higher probability of it than a row of "
-    "another: 1 is perfect, 0.5 is a coin."
+    "another: 1 is perfect, 0.5 is chance."
 )
 LOG_LOSS = (
     "Log loss is the mean of minus the logarithm of the probability of the true class: 0 is "

@@ -29,8 +29,8 @@ UNITS = {
     "duration": "one day",
     "category": "a change of level",
 }
-PROMISES = ("Proven: ", "The columns that can move it most:")  # how the promise begins
-HOLLOW = "But a model that says the same of all rows has nowhere to go: a small bound is no merit. "
+PROOF_STARTS = ("Proven: ", "The columns that can move it most:")  # lines of summary()
+SMALL_BOUND = "But this model gives all rows the same answer: then a small bound is no merit. "
 LOADING = """import psilonnet
 
 # Written by model.save("model.psilon").
@@ -92,7 +92,7 @@ def key_figures(model: Any, network: Network, score: tuple[str, Any] | None) -> 
             words += "; always saying {} scores {:.3f}".format(*score[1].most_frequent)
         pairs.append((words, f"{score[1].score:.3f}"))
     if numbers.any():
-        what = "proven limit of the output's move, for one deviation of every number"
+        what = "proven limit of the output's move, for one standard deviation of every number"
         pairs.append((what, number(bound)))
     share = network.nonzero / network.weights
     pairs += [
@@ -102,25 +102,26 @@ def key_figures(model: Any, network: Network, score: tuple[str, Any] | None) -> 
     return definitions(pairs, "key")
 
 
-def proof_section(model: Any, *, hollow: bool) -> Html:
+def proof_section(model: Any, *, is_trivial: bool) -> Html:
     """Tell how far the output can move, in words, in units of the table, and as a picture.
 
     Parameters
     ----------
     model : fitted estimator
-    hollow : bool
-        Whether it says the same of all rows, so that nothing follows from a small move.
+    is_trivial : bool
+        Whether it gives all rows the same answer, so that a small bound is no merit.
     """
     said = model.summary().splitlines()
-    first = next(k for k, line in enumerate(said) if line.startswith(PROMISES))
-    sentence = " ".join(said[first : first + 2])  # the promise, without columns
+    first = next(k for k, line in enumerate(said) if line.startswith(PROOF_STARTS))
+    sentence = " ".join(said[first : first + 2])  # what is proven, without columns
     words = "This holds for every row there can be, not for most of those that were tried. "
-    words += HOLLOW if hollow else ""
+    words += SMALL_BOUND if is_trivial else ""
     if is_classifier(model):
         words += LOG_ODDS if len(model.classes_) == 2 else LOGITS
     caption = (
-        "One bar per column: the most that it can move the output by itself, with one deviation "
-        "of a number or any change of level. The longer the bar, the more its errors can matter."
+        "One bar per column: the most that it can move the output by itself, with one "
+        "standard deviation of a number or any change of level. The longer the bar, the more its "
+        "errors can matter."
     )
     # A number that never varies can still be missing, and that can move the output.
     marked = [isinstance(c, NumberCode) and c.has_missing for c in model.encoder_.codes]
@@ -128,7 +129,7 @@ def proof_section(model: Any, *, hollow: bool) -> Html:
     caption += f" {still:,} of the columns cannot move it at all." if still else ""
     return section(
         "What is proven?",
-        paragraph(sentence, class_="promise"),
+        paragraph(sentence, class_="proof"),
         paragraph(words),
         tag(
             "div",
@@ -146,18 +147,18 @@ def _bounds_table(model: Any) -> Html:
         moves, limits = [UNITS[kind]], [number(model.feature_sensitivity_raw_[k])]
         if kind != "category":
             days = "" if kind == "number" else " days"
-            moves.append(f"{number(model.encoder_.codes[k].scale)}{days} (one deviation)")
+            moves.append(f"{number(model.encoder_.codes[k].scale)}{days} (one standard deviation)")
             limits.append(number(model.feature_sensitivity_[k]))
-        rows.append((name(model, k), lines(moves), lines(limits)))
+        rows.append((_name(model, k), _lines(moves), _lines(limits)))
     return table(("Column", "moves by", "output, at most"), rows, numbers=[2])
 
 
-def lines(words: list[str]) -> Html:
+def _lines(words: list[str]) -> Html:
     """Return lines that stay whole, below each other."""
     return joined(tag("span", word, class_="line") for word in words)
 
 
-def name(model: Any, k: int) -> Html:
+def _name(model: Any, k: int) -> Html:
     """Return the name of a column, which may be long."""
     return tag("span", model.encoder_.names[k], class_="name")
 
@@ -221,14 +222,15 @@ def data_section(model: Any) -> Html:
     changed = changed_parameters(model)
     settings = (
         table(
-            ("Parameter", "Value", "Default"), [(code(a), code(b), code(c)) for a, b, c in changed]
+            ("Parameter", "Value", "Default"),
+            [(_code(a), _code(b), _code(c)) for a, b, c in changed],
         )
         if changed
         else paragraph("All parameters are at their defaults.")
     )
     encoder = model.encoder_
     rows = [
-        (name(model, k), kind, column_words(kind, encoder.codes[k]))
+        (_name(model, k), kind, column_words(kind, encoder.codes[k]))
         for k, kind in enumerate(encoder.kinds)
     ]
     count = len(rows)
@@ -244,7 +246,7 @@ def data_section(model: Any) -> Html:
     )
 
 
-def code(text: str) -> Html:
+def _code(text: str) -> Html:
     """Return text as code."""
     return tag("code", text)
 
@@ -256,7 +258,7 @@ def use_section(model: Any) -> Html:
     versions = [("Python", python_version()), *((n, version(n)) for n in names)]
     return section(
         "How to use it",
-        tag("pre", code(LOADING + proof)),
+        tag("pre", _code(LOADING + proof)),
         tag("h3", "Versions that wrote this page"),
         definitions(versions, "facts"),
     )

@@ -1,40 +1,43 @@
 """Many independent pieces of work: on a cluster through Ray, or in this process.
 
-The names below are loaded on first use, so that scoring with an exported model needs no torch.
+The names below are loaded on first use, so that predicting with an exported model needs no torch.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from psilonnet.scale.cells import CellsFailedError, run_cells
-    from psilonnet.scale.many import fit_many
-    from psilonnet.scale.predicting import predict_many
+    from psilonnet.scale.cells import CellsFailedError, outcomes, run_cells
+    from psilonnet.scale.files import FilesFailedError, PredictedFiles, predict_files
+    from psilonnet.scale.many import GROUPS_PER_TASK, fit_many, predict_many
     from psilonnet.scale.results import Results, cell_key
-    from psilonnet.scale.scoring import Scored, ScoringFailedError, score
 
 _HOMES = {
     "CellsFailedError": "cells",
+    "FilesFailedError": "files",
+    "GROUPS_PER_TASK": "many",
+    "PredictedFiles": "files",
     "Results": "results",
-    "Scored": "scoring",
-    "ScoringFailedError": "scoring",
     "cell_key": "results",
     "fit_many": "many",
-    "predict_many": "predicting",
+    "outcomes": "cells",
+    "predict_files": "files",
+    "predict_many": "many",
     "run_cells": "cells",
-    "score": "scoring",
 }
 
 __all__ = [
+    "GROUPS_PER_TASK",
     "CellsFailedError",
+    "FilesFailedError",
+    "PredictedFiles",
     "Results",
-    "Scored",
-    "ScoringFailedError",
     "cell_key",
     "fit_many",
+    "outcomes",
+    "predict_files",
     "predict_many",
     "run_cells",
-    "score",
 ]
 
 

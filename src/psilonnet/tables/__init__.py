@@ -1,8 +1,8 @@
 """Tables: columns of any frame, and their encoding as numbers."""
 
-from psilonnet.tables.canonical import CanonicalRows, canonical_rows
-from psilonnet.tables.codes import CategoryCode, NumberCode
-from psilonnet.tables.columns import DAY, Column, LossWarning, read_columns
+from psilonnet.tables.canonical import CanonicalRows, canonical_rows, distinct_words
+from psilonnet.tables.codes import BEND, FAR, CategoryCode, NumberCode
+from psilonnet.tables.columns import DAY, Column, LossWarning, missing_cells, read_columns, word_of
 from psilonnet.tables.encoder import OutOfRangeWarning, TableEncoder, fit_encoder
 from psilonnet.tables.losses import warn_text
 from psilonnet.tables.quantiles import weighted_mean_and_deviation, weighted_quantile
@@ -17,7 +17,9 @@ from psilonnet.tables.text import (
 )
 
 __all__ = [
+    "BEND",
     "DAY",
+    "FAR",
     "TEXT_KINDS",
     "CanonicalRows",
     "CategoryCode",
@@ -32,10 +34,13 @@ __all__ = [
     "TextReading",
     "TextStyle",
     "canonical_rows",
+    "distinct_words",
     "fit_encoder",
+    "missing_cells",
     "read_columns",
     "read_text",
     "warn_text",
     "weighted_mean_and_deviation",
     "weighted_quantile",
+    "word_of",
 ]

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 Scaling = Literal["standard", "robust", "log_tails"]
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 
-BEND = 3.0  # deviations; from about here on numbers are clipped, or grow like a logarithm
-FAR = 1e15  # no number is farther from the center than this many scales
+BEND = 3.0  # standard deviations; from about here on numbers are clipped, or grow like a logarithm
+FAR = 1e15  # no number is farther from the center than this many standard deviations
 LEAST = 1e-280  # a column that varies by less is constant: its slope would overflow
 MOST_LEVELS = 50
 RARE = 5.0, 0.01  # a level in fewer rows than this, and in a smaller share of them, is rare
@@ -64,7 +64,7 @@ class NumberCode:
             center, spread = float(quartiles[1]), float(quartiles[2] - quartiles[0]) / 1.349
             if spread > 0:
                 scale, usual = spread, quartiles
-        # Rounding leaves a constant column a deviation of about 1e-16 of its size.
+        # Rounding leaves a constant column a standard deviation of about 1e-16 of its size.
         if low == high or scale <= max(LEAST, 1e-13 * float(np.abs(usual).max())):
             scale = 0.0
         some_missing = bool(present.any() and not present.all())

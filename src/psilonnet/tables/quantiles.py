@@ -1,4 +1,4 @@
-"""Means, deviations and quantiles of weighted rows: a weight of two counts as two equal rows."""
+"""Means, standard deviations and quantiles of weighted rows; a weight of 2 is two equal rows."""
 
 from __future__ import annotations
 
@@ -58,6 +58,6 @@ def within_fences(values: Floats, weight: Floats) -> Floats:
     array([-8.,  1.,  2.,  3.,  4.,  5.])
     """
     first, third = weighted_quantile(values, weight, np.array([0.25, 0.75]))
-    with np.errstate(over="ignore"):  # the ends of all numbers are not fences
+    with np.errstate(over="ignore"):  # a fence at infinity pulls nothing in
         reach = 3 * (third - first)
         return np.clip(values, first - reach, third + reach) if reach > 0 else values

@@ -146,8 +146,9 @@ class TextCells:
         """Return a readable cell, one that can be read in one way only if there is one."""
         first, second = self._readings(kind)
         weight = self.counts * self._readable(kind)
-        told = weight * (np.isnan(first) | np.isnan(second)) * [_says(w) for w in self.words]
-        best = told if told.any() else weight
+        one_way = np.isnan(first) | np.isnan(second)
+        clear = weight * one_way * [_is_more_than_digits(word) for word in self.words]
+        best = clear if clear.any() else weight
         return self.words[int(best.argmax())] if best.any() else ""
 
     def read(self, kind: TextKind, style: TextStyle, *, alone: bool = False) -> TextReading:
@@ -267,8 +268,8 @@ def _is_point(decimal: str | None) -> bool | None:
     return None if decimal is None else decimal == "."
 
 
-def _says(word: str) -> bool:
-    """Whether a word is more than digits."""
+def _is_more_than_digits(word: str) -> bool:
+    """Whether a word has other characters than digits."""
     return not word.strip().isdigit()
 
 

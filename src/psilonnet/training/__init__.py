@@ -29,6 +29,7 @@ from psilonnet.training.population import (
 from psilonnet.training.projected import project_directions_
 from psilonnet.training.pruning import Pruning, live_widths
 from psilonnet.training.schedules import one_cycle, trapezoid, trapezoid_of
+from psilonnet.training.state import RunState
 
 __all__ = [
     "LOSSES",
@@ -48,6 +49,7 @@ __all__ = [
     "Pruning",
     "Rows",
     "Run",
+    "RunState",
     "check_memory",
     "get_loss",
     "join_populations",

@@ -58,30 +58,39 @@ class Adam:
     @torch.no_grad()
     def step(self, learning_rate: float) -> None:
         """Change every parameter that has a gradient."""
-        if self.flat is not None:
-            gradients: list[Tensor | None] = [self.flat.gradient]
-        else:
-            gradients = [p.grad for p in self.parameters]
-        lists = zip(self._values, gradients, *self._moments, strict=True)
-        known = [line for line in lists if line[1] is not None]
         self._steps += 1
-        if known:
-            values, slopes, first, second = zip(*known, strict=True)
-            torch._fused_adam_(
-                values,
-                slopes,
-                first,
-                second,
-                [],
-                [self._steps] * len(known),
-                lr=learning_rate,
-                beta1=0.9,
-                beta2=0.999,
-                eps=1e-8,
-                weight_decay=0.0,
-                amsgrad=False,
-                maximize=False,
-            )
+        if self.flat is not None:
+            first, second = self._moments
+            self._change(self._values, [self.flat.gradient], first, second, learning_rate)
+            return
+        lines = zip(self.parameters, self._values, *self._moments, strict=True)
+        known = [(value, p.grad, *moments) for p, value, *moments in lines if p.grad is not None]
+        values, gradients, first, second = (list(column) for column in zip(*known, strict=True))
+        self._change(values, gradients, first, second, learning_rate)
+
+    def _change(
+        self,
+        values: list[Tensor],
+        gradients: list[Tensor],
+        first: list[Tensor],
+        second: list[Tensor],
+        learning_rate: float,
+    ) -> None:
+        torch._fused_adam_(
+            values,
+            gradients,
+            first,
+            second,
+            [],
+            [self._steps] * len(values),
+            lr=learning_rate,
+            beta1=0.9,
+            beta2=0.999,
+            eps=1e-8,
+            weight_decay=0.0,
+            amsgrad=False,
+            maximize=False,
+        )
 
     def take(
         self,

@@ -5,7 +5,7 @@ No generator is kept between steps, so a run resumes anywhere with nothing to re
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from torch import Tensor
+
+
+EPOCH = 2**23  # numbers of the inputs of an epoch that are gathered at once
 
 
 @dataclass(frozen=True)
@@ -54,7 +57,7 @@ class Rows:
             _check_weight(self.weight, len(self.x))
         in_use = self.weight if self.own is None else self._own_weight(self.own)
         if in_use is not None:
-            _check_everybody_has_rows(in_use)
+            _check_members_have_rows(in_use)
 
     @property
     def count(self) -> int:
@@ -155,7 +158,7 @@ def _check_weight(weight: Tensor, count: int) -> None:
         raise ValueError(f"A weight must be finite and not negative. Got {float(bad[0])}.")
 
 
-def _check_everybody_has_rows(weight: Tensor) -> None:
+def _check_members_have_rows(weight: Tensor) -> None:
     without = (weight.sum(dim=-1) <= 0).reshape(-1).nonzero().flatten().tolist()
     if without:
         who = "A table" if weight.dim() == 1 else f"Member {without[0]}"
@@ -183,26 +186,32 @@ class Batches:
         self.rows, self.size = rows, min(size, rows.count)
         self._keys = [(m,) for m in members] if rows.own is not None else [()]
         self._seed = seed
-        self._epoch = -1
-        self._index = self._y = rows.y
-        self._weight: Tensor | None = None
+        numbers = len(self._keys) * rows.count * rows.x.shape[1]
+        self._whole = numbers <= EPOCH
+        self._epoch, self._batches = -1, list[Batch]()
+        self._index: Sequence[Tensor] = ()
 
     def at(self, step: int) -> Batch:
         """Return the batch of a step."""
         epoch, position = divmod(step, self.rows.count // self.size)
         if epoch != self._epoch:
             self._draw(epoch)
-        cut = slice(position * self.size, (position + 1) * self.size)
-        index = self._index[..., cut]
-        x = self.rows.x.index_select(0, index.flatten()).view(*index.shape, -1)
-        weight = None if self._weight is None else self._weight[..., cut]
-        return Batch(x, self._y[..., cut, :], weight)
+        batch = self._batches[position]
+        return batch if self._whole else replace(batch, x=self._inputs(self._index[position]))
 
     def _draw(self, epoch: int) -> None:
-        """Shuffle the rows; targets and weights are gathered at once, inputs batch by batch."""
-        n, seed = self.rows.count, self._seed
-        drawn = [np.random.default_rng((seed, epoch, *key)).permutation(n) for key in self._keys]
-        columns = torch.from_numpy(np.stack(drawn)).to(self.rows.x.device)
-        columns = columns[0] if self.rows.own is None else columns
-        self._epoch, self._index = epoch, self.rows.index_at(columns)
-        self._y, self._weight = self.rows.y[self._index], self.rows.weight_at(columns)
+        """Shuffle the rows, and gather those of all batches at once if they are not too many."""
+        rows, n = self.rows, self.rows.count
+        seeds = [(self._seed, epoch, *key) for key in self._keys]
+        drawn = np.stack([np.random.default_rng(seed).permutation(n) for seed in seeds])
+        columns = torch.from_numpy(drawn if rows.own is not None else drawn[0]).to(rows.x.device)
+        index, weight = rows.index_at(columns), rows.weight_at(columns)
+        x = self._inputs(index) if self._whole else rows.x.new_empty(*index.shape, 0)
+        self._index = torch.split(index, self.size, dim=-1)
+        xs, ys = (torch.split(part, self.size, dim=-2) for part in (x, rows.y[index]))
+        weights = [None] * len(xs) if weight is None else torch.split(weight, self.size, dim=-1)
+        self._epoch, self._batches = epoch, [Batch(*b) for b in zip(xs, ys, weights, strict=True)]
+
+    def _inputs(self, index: Tensor) -> Tensor:
+        x = self.rows.x
+        return x.index_select(0, index.flatten()).view(*index.shape, x.shape[1])

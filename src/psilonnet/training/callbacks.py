@@ -12,25 +12,25 @@ from psilonnet.training.history import DivergedError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from psilonnet.training.loop import Run
+    from psilonnet.training.state import RunState
 
 
 class Callback:
     """The hooks of a run; override what you need."""
 
-    def on_start(self, run: Run) -> None:
+    def on_start(self, run: RunState) -> None:
         """Before the first step, or before the first step after a restart."""
 
-    def on_step(self, run: Run) -> None:
+    def on_step(self, run: RunState) -> None:
         """After each step."""
 
-    def on_evaluation(self, run: Run) -> None:
+    def on_evaluation(self, run: RunState) -> None:
         """After each evaluation; ``run.history`` has its line."""
 
-    def on_interrupt(self, run: Run) -> None:
+    def on_interrupt(self, run: RunState) -> None:
         """When training is stopped from the keyboard, before the exception goes on."""
 
-    def on_end(self, run: Run) -> None:
+    def on_end(self, run: RunState) -> None:
         """When training ends in any way."""
 
 
@@ -40,22 +40,22 @@ class ProgressBar(Callback):
     def __init__(self) -> None:
         self._bar: Any = None
 
-    def on_start(self, run: Run) -> None:
+    def on_start(self, run: RunState) -> None:
         """Open the bar."""
         self._bar = tqdm(total=run.plan.steps, initial=run.step, unit="step", leave=False)
 
-    def on_step(self, run: Run) -> None:
+    def on_step(self, run: RunState) -> None:
         """Move the bar."""
         self._bar.update()
 
-    def on_evaluation(self, run: Run) -> None:
+    def on_evaluation(self, run: RunState) -> None:
         """Show losses and members."""
         losses = run.history.last("valid_loss")
         known = losses[losses.isfinite()]
         shown = {"valid_loss": f"{known.min():.4f}"} if len(known) else {}
         self._bar.set_postfix(members=len(run.members), **shown)
 
-    def on_end(self, run: Run) -> None:
+    def on_end(self, run: RunState) -> None:
         """Close the bar."""
         if self._bar is not None:  # if all callbacks have started
             self._bar.close()
@@ -83,8 +83,9 @@ def narrowing_cost(members: int, rungs: Sequence[tuple[float, int]] = NARROWING)
 def narrow(strengths: Sequence[float], losses: Sequence[float], kept: int) -> list[int]:
     """Return the positions of the best strength so far and of its stronger neighbours.
 
-    Training goes on to overfit, so the best strength only moves up: what is weaker than the
-    best so far has had its time. At the strong end weaker neighbours fill up.
+    The longer a training, the more it overfits, so the best strength only becomes stronger:
+    strengths weaker than the best so far are dropped. Where too few stronger ones are left, weaker
+    neighbours are kept as well.
 
     Examples
     --------
@@ -118,7 +119,7 @@ class Narrowing(Callback):
                 f"one strength. Got {self.rungs!r}."
             )
 
-    def on_start(self, run: Run) -> None:
+    def on_start(self, run: RunState) -> None:
         """Refuse a run that has nothing to choose by."""
         if run.valid_rows is None:
             raise ValueError(
@@ -126,8 +127,8 @@ class Narrowing(Callback):
                 "with valid_rows."
             )
 
-    def on_evaluation(self, run: Run) -> None:
-        """Drop the members that are out of the running."""
+    def on_evaluation(self, run: RunState) -> None:
+        """Drop the members whose strengths are not kept."""
         previous = run.history.step[-2] if len(run.history.step) > 1 else 0
         for fraction, kept in self.rungs:
             strengths, group = torch.unique(run.reg_strength.cpu(), return_inverse=True)

@@ -22,11 +22,10 @@ from psilonnet.training.history import COLUMNS, Divergence
 
 if TYPE_CHECKING:
     from psilonnet.training.batches import Rows
-    from psilonnet.training.loop import Run
+    from psilonnet.training.state import RunState
 
 
-
-def _fingerprint(run: Run) -> str:
+def _fingerprint(run: RunState) -> str:
     """Return a digest of everything that must be equal for a checkpoint to fit a run."""
     plan = run.plan
     facts = {
@@ -71,7 +70,7 @@ def _digest(rows: Rows | None) -> str:
     return digest.hexdigest()
 
 
-def save_checkpoint(run: Run, path: str | os.PathLike[str]) -> None:
+def save_checkpoint(run: RunState, path: str | os.PathLike[str]) -> None:
     """Write the state of a run; a reader sees the old file or the new one, never a part."""
     tensors: dict[str, Tensor] = {f"net.{k}": v for k, v in run.net.state_dict().items()}
     for name, parameter in run.net.named_parameters():
@@ -102,7 +101,7 @@ def save_checkpoint(run: Run, path: str | os.PathLike[str]) -> None:
         save_file(plain, aside, {"psilonnet": json.dumps(facts)})
 
 
-def load_checkpoint(run: Run, path: str | os.PathLike[str]) -> None:
+def load_checkpoint(run: RunState, path: str | os.PathLike[str]) -> None:
     """Bring a freshly made run to the state of a checkpoint."""
     with safe_open(path, framework="pt", device=str(run.device)) as file:
         metadata = file.metadata() or {}
@@ -153,7 +152,7 @@ class Checkpoints(Callback):
         self.path = Path(path)
         self.every = every
 
-    def on_start(self, run: Run) -> None:
+    def on_start(self, run: RunState) -> None:
         """Resume if there is a checkpoint."""
         if not self.path.parent.is_dir():
             raise FileNotFoundError(
@@ -163,11 +162,11 @@ class Checkpoints(Callback):
         if self.path.exists():
             load_checkpoint(run, self.path)
 
-    def on_step(self, run: Run) -> None:
+    def on_step(self, run: RunState) -> None:
         """Write if it is time."""
         if run.step % self.every == 0 or run.step == run.plan.steps:
             save_checkpoint(run, self.path)
 
-    def on_interrupt(self, run: Run) -> None:
+    def on_interrupt(self, run: RunState) -> None:
         """Write what there is."""
         save_checkpoint(run, self.path)

@@ -23,7 +23,7 @@ from psilonnet.nn import (
 )
 from psilonnet.training.flat import Flat
 from psilonnet.training.losses import SLOPES
-from psilonnet.training.weights import ORDERS, Shape, Weights, add_closed_form
+from psilonnet.training.weights import ORDERS, ClosedForm, Shape, Weights
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from psilonnet.training.losses import Loss
     from psilonnet.training.products import Multiply
 
-PART = 2**21  # numbers that go through at a time, so that they stay in a cache
+PART = 2**22  # numbers that go through at a time
 TABLE = 2**25  # numbers of a table that is split at its knots once, not batch by batch
 
 _mask_slope = torch.ops.aten.threshold_backward.grad_input
@@ -95,8 +95,13 @@ class ExplicitGradients:
         parameters = [getattr(x, name) for name in ("direction", "length", "bias") for x in layers]
         self.flat = Flat(parameters, outputs_last=parameters[0])
         self.shape = Shape.of(net)
-        self.closed = has_closed_form(net)
         self.losses, self.penalties = torch.empty_like(reg_strength), torch.empty_like(reg_strength)
+        values, slopes = (self.shape.split(lines).lengths for lines in self.flat.both)
+        self.closed_form = (
+            ClosedForm(self.shape, values, slopes, reg_strength, self.penalties)
+            if has_closed_form(net)
+            else None
+        )
         self._size, self._parts = part, list[_Part]()
 
     def prepare(self, rows: Rows) -> Rows:
@@ -107,29 +112,27 @@ class ExplicitGradients:
             return rows
         return rows.with_inputs(first.split(rows.x))
 
-    @torch.no_grad()
+    @torch.inference_mode()
     def __call__(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """Write the gradient of every parameter; return the loss and the penalty of each member."""
         x = batch.x
         if x.shape[-1] != self.shape.pieces * self.shape.inputs:
             x = self.net.layers[0].split(x)
         for part in self._parts_for(x.shape[-2]):
-            own, weights = part.members, part.weights
-            weights.make()
-            output = part.forward(x if x.dim() == 2 else x[own])
-            y = _of(batch.y, own, 2)
+            part.weights.make()
+            output = part.forward(part.own(x, 2))
+            y = part.own(batch.y, 2)
             value, slope = self.loss(output, y), self.slope(output, y)
             if batch.weight is not None:
-                factor = _of(batch.weight, own, 1)
+                factor = part.own(batch.weight, 1)
                 value, slope = value * factor, slope * factor.unsqueeze(-1)
-            torch.mean(value, dim=-1, out=self.losses[own])
+            torch.mean(value, dim=-1, out=part.losses)
             part.backward(slope)
-            if not self.closed:
-                self.penalties[own] = weights.add_path_norm(self.strengths[own])
-            weights.pull_back()
-        if self.closed:
-            values, slopes = (self.shape.split(x).lengths for x in self.flat.both)
-            add_closed_form(values, slopes, self.shape, self.strengths, self.penalties)
+            if self.closed_form is None:
+                part.penalties.copy_(part.weights.add_path_norm(part.strengths))
+            part.weights.pull_back()
+        if self.closed_form is not None:
+            self.closed_form.add()
         return self.losses, self.penalties
 
     def _parts_for(self, rows: int) -> list[_Part]:
@@ -149,28 +152,32 @@ class ExplicitGradients:
         self._parts = []
 
 
-def _of(rows: Tensor, members: slice, shared: int) -> Tensor:
-    """Return what members see of rows that all share, or that each has for itself."""
-    return rows if rows.dim() == shared else rows[members]
-
-
 class _Part:
     """Some members: what flows up through their layers, and the slopes that flow down."""
 
     def __init__(self, whole: ExplicitGradients, members: slice, rows: int) -> None:
         self.members, self.rows, self.multiply = members, rows, whole.multiply
+        self.all = members == slice(0, len(whole.losses))
+        self.losses, self.penalties = whole.losses[members], whole.penalties[members]
+        self.strengths = whole.strengths[members]
         shape, flat = whole.shape, whole.flat
         values, slopes = (shape.split(lines[members]) for lines in flat.both)
         self.weights = Weights(shape, values, slopes)
         count, place = len(values.first), values.first.new_empty
-        self.biases = [part.unsqueeze(1) for part in values.biases.split_with_sizes(shape.outputs, 1)]
-        hidden, self._hidden_slopes = place(2, count, shape.depth, rows, shape.width).unbind(0)
-        last = place(2, count, rows, shape.outputs[-1])
-        self.flows, self.slopes = [*hidden.unbind(1), last[0]], [*self._hidden_slopes.unbind(1), last[1]]
-        known = shape.depth * shape.width
-        self._hidden_biases = slopes.biases[:, :known].view(count, shape.depth, shape.width)
-        self._last_bias = slopes.biases[:, known:]
+        self.biases = values.biases.unsqueeze(1).split_with_sizes(shape.outputs, dim=2)
+        hidden, hidden_slopes = place(2, count, shape.depth, rows, shape.width).unbind(0)
+        last, last_slope = place(2, count, rows, shape.outputs[-1]).unbind(0)
+        self.flows = [*hidden.unbind(1), last]
+        self.slopes = [*hidden_slopes.unbind(1), last_slope]
+        inner = shape.depth * shape.width
+        inner_biases = slopes.biases[:, :inner].view(count, shape.depth, shape.width)
+        # All slopes in biases of hidden layers are summed in one call.
+        self._sums = ((hidden_slopes, inner_biases), (last_slope, slopes.biases[:, inner:]))
         self._x = hidden
+
+    def own(self, rows: Tensor, shared: int) -> Tensor:
+        """Return what the members see of rows, which have so many axes if all share them."""
+        return rows if self.all or rows.dim() == shared else rows[self.members]
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the outputs of a batch, of shape (members, rows, outputs)."""
@@ -190,5 +197,5 @@ class _Part:
             self.multiply(above, self.weights.maps[k].mT, below)
             _mask_slope(below, self.flows[k - 1], 0.0, grad_input=below)
         self.multiply(self._x.mT, self.slopes[0], self.weights.slopes[0])
-        torch.sum(self._hidden_slopes, dim=2, out=self._hidden_biases)
-        torch.sum(self.slopes[-1], dim=1, out=self._last_bias)
+        for slopes, biases in self._sums:
+            torch.sum(slopes, dim=-2, out=biases)

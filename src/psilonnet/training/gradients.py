@@ -1,4 +1,4 @@
-"""From a batch to losses, penalties and gradients: by autograd, or written out where they can be."""
+"""From a batch to losses, penalties and gradients: by autograd, or written out."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Gradients(Protocol):
         """Leave the network as an ordinary one."""
 
 
-class AutogradGradients:
+class _AutogradGradients:
     """The gradients of any population, loss and penalty; parameters as in :class:`Run`."""
 
     flat: Flat | None = None
@@ -88,7 +88,7 @@ def make_gradients(
     """Return the quickest way to the gradients of a population."""
     if is_explicit(net, loss, penalty):
         return ExplicitGradients(net, loss, reg_strength, multiply_in(precision))
-    return AutogradGradients(net, loss, penalty, reg_strength)
+    return _AutogradGradients(net, loss, penalty, reg_strength)
 
 
 def mean_losses(net: Network, loss: Loss, batch: Batch) -> Tensor:

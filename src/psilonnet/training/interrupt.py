@@ -16,7 +16,7 @@ def held_interrupt() -> Iterator[Callable[[], None]]:
     """Hold Ctrl-C back; the function that is yielded raises it where that is safe.
 
     A second Ctrl-C is not held back. Outside the main thread, where signals do not arrive, and
-    where somebody else handles them, nothing changes.
+    where another handler is installed, nothing changes.
     """
     usual = signal.default_int_handler
     in_charge = (

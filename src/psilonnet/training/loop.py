@@ -22,6 +22,7 @@ from psilonnet.training.plan import Plan
 from psilonnet.training.population import check_memory, members_of, take_members
 from psilonnet.training.projected import project_directions_
 from psilonnet.training.pruning import drop_neurons_, rescale_rows_, row_norms
+from psilonnet.training.state import RunState
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -33,10 +34,10 @@ if TYPE_CHECKING:
     from psilonnet.training.losses import Loss
     from psilonnet.training.pruning import Pruning
 
-HOPELESS = 1e6  # a loss this many times the first one counts as diverged
+DIVERGENCE_FACTOR = 1e6  # a loss this many times the first one counts as diverged
 
 
-class Run:
+class Run(RunState):
     """One training run of a population.
 
     Minimises, for each member m, ``mean(weight * loss) + reg_strength[m] * penalty``.
@@ -224,7 +225,7 @@ class Run:
 
     def _drop_diverged(self, losses: list[float], penalties: Tensor) -> None:
         self.first_loss = self.first_loss or [abs(loss) for loss in losses]
-        limits = [HOPELESS * (1 + first) for first in self.first_loss]
+        limits = [DIVERGENCE_FACTOR * (1 + first) for first in self.first_loss]
         fine = [math.isfinite(a) and abs(a) <= b for a, b in zip(losses, limits, strict=True)]
         if self.step == self.plan.steps:  # no further loss would tell what this step has done
             finite = [p.isfinite().flatten(1).all(dim=1) for p in self.net.parameters()]

@@ -44,9 +44,9 @@ def binary_cross_entropy(output: Tensor, target: Tensor) -> Tensor:
             "A binary cross-entropy needs one output, the logit. Got a network with "
             f"{output.shape[-1]}: use 'cross_entropy' for classes."
         )
-    logit = output.squeeze(-1)
-    target = target.squeeze(-1).expand_as(logit)
-    return functional.binary_cross_entropy_with_logits(logit, target, reduction="none")
+    # softplus(z) - t z, stable for large logits of either sign; from 40 on, softplus(z) is z.
+    softplus = functional.softplus(output, threshold=40)
+    return torch.addcmul(softplus, target, output, value=-1).squeeze(-1)
 
 
 def cross_entropy(output: Tensor, target: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""Memory that training frees is kept for the next step, where the C library can be told so.
+"""Memory that training frees is kept for the next step, where the C library allows it.
 
 Each step frees and asks for the same large blocks. The C library of Linux gives such blocks back
 to the system and gets them anew, page by page; for a population that can take as long as the
@@ -25,7 +25,7 @@ USUAL = 2**25  # bytes; the most that the C library itself comes to in a program
 
 @cache
 def _library() -> Any:
-    """Return the C library of this process if it is glibc and nobody has set it up, else None."""
+    """Return the C library of this process if it is glibc with its default settings, else None."""
     tunables = os.environ.get("GLIBC_TUNABLES", "")
     for name in FIXING:
         if f"glibc.malloc.{name}=" in tunables or f"MALLOC_{name.upper()}_" in os.environ:
@@ -70,7 +70,7 @@ _MALLOC = _Malloc()
 
 @contextmanager
 def kept_memory() -> Iterator[None]:
-    """Keep freed memory in this process, and give it back when nobody trains any more.
+    """Keep freed memory in this process, and give it back when the last training has ended.
 
     The C library does not tell its thresholds, and setting them ends their adjustment for good. It
     would begin at 128 KiB and go up with the blocks that are freed, to 32 MiB for blocks of their

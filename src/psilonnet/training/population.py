@@ -187,7 +187,7 @@ def memory_needed(net: Network, batch_size: int) -> int:
     return total
 
 
-def memory_available() -> int | None:
+def _memory_available() -> int | None:
     """Return the bytes of free physical memory, or None where the system does not tell."""
     try:
         lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
@@ -205,7 +205,7 @@ def check_memory(net: Network, batch_size: int, *, available: int | None = None)
     """Refuse a population that would not fit into memory; a GPU refuses by itself."""
     if net.layers[0].direction.device.type not in ("cpu", "meta"):
         return
-    available = memory_available() if available is None else available
+    available = _memory_available() if available is None else available
     needed = memory_needed(net, batch_size)
     if available is not None and needed > available:
         raise PopulationTooLargeError(needed, available, members_of(net))

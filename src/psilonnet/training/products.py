@@ -17,12 +17,13 @@ class Multiply(Protocol):
         """Return ``out``; all have shape (members, ., .)."""
 
 
-def exact(a: Tensor, b: Tensor, out: Tensor, bias: Tensor | None = None) -> Tensor:
+def _exact(a: Tensor, b: Tensor, out: Tensor, bias: Tensor | None = None) -> Tensor:
     """Multiply in the precision of the matrices."""
-    return torch.bmm(a, b, out=out) if bias is None else torch.baddbmm(bias, a, b, out=out)
+    torch.bmm(a, b, out=out)
+    return out if bias is None else out.add_(bias)  # baddbmm would pass over it twice
 
 
-def rounded(a: Tensor, b: Tensor, out: Tensor, bias: Tensor | None = None) -> Tensor:
+def _rounded(a: Tensor, b: Tensor, out: Tensor, bias: Tensor | None = None) -> Tensor:
     """Multiply in bfloat16, as ``torch.autocast`` does; what is kept stays as precise as it was."""
     product = torch.bmm(a.bfloat16(), b.bfloat16())
     return out.copy_(product) if bias is None else torch.add(bias, product, out=out)
@@ -30,7 +31,7 @@ def rounded(a: Tensor, b: Tensor, out: Tensor, bias: Tensor | None = None) -> Te
 
 def multiply_in(precision: str) -> Multiply:
     """Return how to multiply under a plan's precision on this processor."""
-    return rounded if precision == "medium" and _has_bfloat16() else exact
+    return _rounded if precision == "medium" and _has_bfloat16() else _exact
 
 
 def _has_bfloat16() -> bool:

@@ -41,10 +41,11 @@ class Pruning:
         How many of these steps, the last, train on with the projection alone. The paper has none;
         but its learning rate is then close to zero when the last small weights go.
     drop : float or tuple of float, default=0
-        Once only the projection is left, let nobody read the neurons that carry least of the
-        bound, in each layer this share of it, or that of its member, in eight parts over the
-        steps to settle: :func:`drop_neurons_`. What a part leaves over, as neurons are whole, is
-        added to the next; after the last one less than a neuron is left. The paper keeps them all.
+        Once only the projection is left, drop the neurons that carry the least of the bound: in
+        each layer those that carry this share of it together, or the share of the member. It is
+        done in eight parts over the steps to settle: :func:`drop_neurons_`. What a part leaves
+        over, as neurons are whole, is added to the next; after the last one less than a neuron is
+        left. The paper keeps them all.
 
     Notes
     -----
@@ -133,14 +134,14 @@ def _bring_rows_to_(direction: Tensor, norms: Tensor, optimizer: Adam) -> None:
 
 @torch.no_grad()
 def drop_neurons_(net: Network, shares: Tensor, optimizer: Adam) -> Tensor:
-    """Let nobody read the neurons that carry the least of the bound; return what is left to drop.
+    """Drop the neurons that carry the least of the bound; return what is left to drop.
 
-    As all rows of a layer have one norm, a neuron carries what the paths from it to the outputs
-    weigh. From the top layer down, the lightest neurons are dropped that have a member's share of
-    their layer together, but never the heaviest. Under the projection alone their weights stay
-    zero. Rows that lose much are brought back to a norm of 2, or to their own if it was less: short
-    ones would become dense. Neurons that a residual block hands on are read by it whatever its
-    weights are, and stay.
+    No row of the next layer reads a dropped neuron. As all rows of a layer have one norm, a neuron
+    carries what the paths from it to the outputs weigh. From the top layer down, the lightest
+    neurons are dropped that have a member's share of their layer together, but never the heaviest.
+    Under the projection alone their weights stay zero. Rows that lose much are brought back to a
+    norm of 2, or to their own if it was less: short ones would become dense. A residual block
+    passes its inputs on whatever its weights are, so none of them is dropped.
 
     Parameters
     ----------
@@ -165,7 +166,7 @@ def drop_neurons_(net: Network, shares: Tensor, optimizer: Adam) -> Tensor:
         above = mass.masked_fill(dropped, 0.0)
         gone = mass.masked_fill(~dropped, 0.0).sum(dim=-1)
         left[..., k] -= gone / mass.sum(dim=-1).clamp(min=1e-30)
-        _silence_(layer.direction, dropped, optimizer)
+        _drop_inputs_(layer.direction, dropped, optimizer)
     return left
 
 
@@ -178,8 +179,8 @@ def _lightest(mass: Tensor, share: Tensor) -> Tensor:
     return torch.zeros_like(few).scatter(-1, order, few)
 
 
-def _silence_(direction: Tensor, dropped: Tensor, optimizer: Adam) -> None:
-    """Take some inputs from all rows, and give rows that are short then some of their norm back."""
+def _drop_inputs_(direction: Tensor, dropped: Tensor, optimizer: Adam) -> None:
+    """Set the weights of some inputs to zero, and lengthen rows that have become short."""
     columns, norms = dropped[..., None, None, :], row_norm(direction)
     direction.masked_fill_(columns, 0.0)
     optimizer.state[direction]["exp_avg"].masked_fill_(columns, 0.0)

@@ -1,13 +1,37 @@
 """Normalised weight rows of some members, and the way back to their directions.
 
 It computes what :mod:`psilonnet.functional.normalized_linear` does, but for all rows of one length
-in one call each, and into memory that is kept from step to step.
+in one call each, and into memory that is kept from step to step. Views are made once, too: one
+costs as much as a call that computes.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import torch
 from torch import Tensor
+
+
+class PerRow(NamedTuple):
+    """One number for each row, of shape (members, rows) each.
+
+    Attributes
+    ----------
+    norm : the norms of the directions
+    scale : the factors from directions to weights
+    along : the products of the weights' gradients and the directions
+    normal : the factors of the gradient of the norm, which is taken off
+    """
+
+    norm: Tensor
+    scale: Tensor
+    along: Tensor
+    normal: Tensor
+
+    def part(self, start: int, stop: int) -> PerRow:
+        """Return the numbers of some rows."""
+        return PerRow(*(numbers[:, start:stop] for numbers in self))
 
 
 class FirstRows:
@@ -19,11 +43,12 @@ class FirstRows:
     ----------
     direction, gradient : Tensor of shape (members, pieces, in, out)
         The gradient is that of the weight, until :meth:`pull_back`.
+    numbers : PerRow
     order : {1, 2}
         Of the norm.
     """
 
-    def __init__(self, direction: Tensor, gradient: Tensor, order: int) -> None:
+    def __init__(self, direction: Tensor, gradient: Tensor, numbers: PerRow, order: int) -> None:
         self.direction, self.gradient, self.order = direction, gradient, order
         self.split = direction.shape[1] > 1
         self.weight, self._magnitude, self._scratch = (
@@ -33,41 +58,42 @@ class FirstRows:
         self._count = torch.empty_like(self._largest)
         self._mass = self._largest.squeeze(1)  # (members, in, out)
         self._products = self._scratch.flatten(1, 2)
+        self.numbers = numbers
+        self._scale, self._normal = numbers.scale[:, None, None], numbers.normal[:, None, None]
 
-    def norm(self, out: Tensor) -> None:
-        """Write the norm of each row, of shape (members, out)."""
+    def measure(self) -> None:
+        """Write the norms."""
         torch.abs(self.direction, out=self._magnitude)
         if self.split:
             torch.amax(self._magnitude, dim=1, keepdim=True, out=self._largest)
         if self.order == 1:
-            torch.sum(self._mass, dim=1, out=out)
+            torch.sum(self._mass, dim=1, out=self.numbers.norm)
         else:
-            torch.sum(self._mass.square(), dim=1, out=out).sqrt_()
+            torch.sum(self._mass.square(), dim=1, out=self.numbers.norm).sqrt_()
 
-    def scale(self, factor: Tensor) -> None:
-        """Make the weight, the direction times a factor for each row; see Eq. (1)."""
-        torch.mul(self.direction, factor[:, None, None], out=self.weight)
+    def make(self) -> None:
+        """Make the weight; see Eq. (1)."""
+        torch.mul(self.direction, self._scale, out=self.weight)
 
-    def along(self, out: Tensor) -> None:
+    def multiply_out(self) -> None:
         """Write the product of the gradient and the direction of each row."""
         torch.mul(self.gradient, self.direction, out=self._scratch)
-        torch.sum(self._products, dim=1, out=out)
+        torch.sum(self._products, dim=1, out=self.numbers.along)
 
-    def pull_back(self, factor: Tensor, normal: Tensor) -> None:
-        """Make the gradient ``factor * gradient - normal * d norm``; see Eq. (2)."""
+    def pull_back(self) -> None:
+        """Make the gradient ``scale * gradient - normal * d norm``; see Eq. (2)."""
         if self.order == 1:
             slope = self._signs()
         else:
             slope = self._shares().mul_(self.direction) if self.split else self.direction
-        self.gradient.mul_(factor[:, None, None])
-        self.gradient.addcmul_(slope, normal[:, None, None], value=-1)
+        self.gradient.mul_(self._scale).addcmul_(slope, self._normal, value=-1)
 
-    def reach(self, factor: Tensor) -> Tensor:
+    def reach(self) -> Tensor:
         """Return how far all inputs together can move each row, of shape (members, out)."""
-        return self._mass.sum(dim=1).mul_(factor.abs())
+        return self._mass.sum(dim=1).mul_(self.numbers.scale.abs())
 
     def penalise(self, pull: Tensor) -> None:
-        """Add to the gradient that of ``sum(pull * reach)``, for weights of positive factors."""
+        """Add to the gradient that of ``sum(pull * reach)``, the sign of the scale in the pull."""
         self.gradient.addcmul_(self._signs(), pull[:, None, None])
 
     def _signs(self) -> Tensor:
@@ -90,39 +116,41 @@ class OtherRows:
     ----------
     direction, gradient : Tensor of shape (members, rows, in)
         As in :class:`FirstRows`.
+    numbers : PerRow
     order : {1, 2}
     """
 
-    def __init__(self, direction: Tensor, gradient: Tensor, order: int) -> None:
+    def __init__(self, direction: Tensor, gradient: Tensor, numbers: PerRow, order: int) -> None:
         self.direction, self.gradient, self.order = direction, gradient, order
         self.weight, self.magnitude, self._scratch = (
             torch.empty_like(direction, memory_format=torch.contiguous_format) for _ in range(3)
         )
+        self.numbers = numbers
+        self._scale, self._normal = numbers.scale.unsqueeze(-1), numbers.normal.unsqueeze(-1)
 
-    def norm(self, out: Tensor) -> None:
-        """Write the norm of each row, of shape (members, rows)."""
+    def measure(self) -> None:
+        """Write the norms."""
         if self.order == 1:
             torch.abs(self.direction, out=self._scratch)
-            torch.sum(self._scratch, dim=-1, out=out)
+            torch.sum(self._scratch, dim=-1, out=self.numbers.norm)
         else:
-            torch.linalg.vector_norm(self.direction, dim=-1, out=out)
+            torch.linalg.vector_norm(self.direction, dim=-1, out=self.numbers.norm)
 
-    def scale(self, factor: Tensor) -> None:
-        """Make the weight, the direction times a factor for each row; see Eq. (1)."""
-        torch.mul(self.direction, factor.unsqueeze(-1), out=self.weight)
+    def make(self) -> None:
+        """Make the weight; see Eq. (1)."""
+        torch.mul(self.direction, self._scale, out=self.weight)
 
-    def along(self, out: Tensor) -> None:
+    def multiply_out(self) -> None:
         """Write the product of the gradient and the direction of each row."""
         torch.mul(self.gradient, self.direction, out=self._scratch)
-        torch.sum(self._scratch, dim=-1, out=out)
+        torch.sum(self._scratch, dim=-1, out=self.numbers.along)
 
-    def pull_back(self, factor: Tensor, normal: Tensor) -> None:
-        """Make the gradient ``factor * gradient - normal * d norm``; see Eq. (2)."""
+    def pull_back(self) -> None:
+        """Make the gradient ``scale * gradient - normal * d norm``; see Eq. (2)."""
         slope = self.direction
         if self.order == 1:
             slope = torch.sgn(self.direction, out=self._scratch)
-        self.gradient.mul_(factor.unsqueeze(-1))
-        self.gradient.addcmul_(slope, normal.unsqueeze(-1), value=-1)
+        self.gradient.mul_(self._scale).addcmul_(slope, self._normal, value=-1)
 
     def make_magnitude(self) -> None:
         """Write the magnitudes of the weight."""

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
 import torch
 from torch.nn.functional import one_hot
 
 from psilonnet.functional import smallest_norm
-from psilonnet.training.weight_rows import FirstRows, OtherRows
+from psilonnet.training.weight_rows import FirstRows, OtherRows, PerRow
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -109,104 +110,142 @@ class Weights:
 
     def __init__(self, shape: Shape, values: Lines, gradients: Lines) -> None:
         self.shape = shape
-        self.first = FirstRows(values.first, gradients.first, shape.order)
-        self.others = OtherRows(values.others, gradients.others, shape.order)
-        above = shape.outputs[1:]
+        count, width, rows = len(values.first), shape.width, sum(shape.outputs)
+        self._numbers = PerRow(*values.first.new_empty(4, count, rows).unbind(0))
+        below, above = self._numbers.part(0, width), self._numbers.part(width, rows)
+        self.first = FirstRows(values.first, gradients.first, below, shape.order)
+        self.others = OtherRows(values.others, gradients.others, above, shape.order)
+        sizes = shape.outputs[1:]
         self.maps = [self.first.weight.flatten(1, 2)]
-        self.maps += [weight.mT for weight in self.others.weight.split_with_sizes(above, dim=1)]
-        self.slopes = [gradients.first.flatten(1, 2), *gradients.others.split_with_sizes(above, dim=1)]
-        self._lengths, self._length_slopes = values.lengths, gradients.lengths
-        self._place = None
-        if shape.lengths != shape.outputs:
-            self._place = shape.length_of_rows()
-            self._spread = one_hot(self._place).to(values.first.dtype)
-        sizes = (5, len(values.first), sum(shape.outputs))
-        self._row_lengths, self._norm, self._scale, self._along, self._normal = values.first.new_empty(
-            sizes
-        ).unbind(0)
+        self.maps += [weight.mT for weight in self.others.weight.split_with_sizes(sizes, dim=1)]
+        self.slopes = [gradients.first.flatten(1, 2)]
+        self.slopes += gradients.others.split_with_sizes(sizes, dim=1)
+        self._lengths = _Lengths(shape, values.lengths, gradients.lengths)
+        self._path = _PathNorm(self)
         self._least = smallest_norm(values.first.dtype)
-
-    def _halves(self, per_row: Tensor) -> tuple[Tensor, Tensor]:
-        return per_row[:, : self.shape.width], per_row[:, self.shape.width :]
 
     def make(self) -> None:
         """Make the weights of the present directions and lengths; see Eq. (1)."""
-        first, others = self._halves(self._norm)
-        self.first.norm(first)
-        self.others.norm(others)
-        torch.threshold_(self._norm, self._least, 1.0)  # a zero row stays zero
-        lengths = self._lengths
-        if self._place is not None:
-            lengths = torch.index_select(lengths, 1, self._place, out=self._row_lengths)
-        torch.div(lengths, self._norm, out=self._scale)
-        first, others = self._halves(self._scale)
-        self.first.scale(first)
-        self.others.scale(others)
+        numbers = self._numbers
+        self.first.measure()
+        self.others.measure()
+        torch.threshold_(numbers.norm, self._least, 1.0)  # a zero row stays zero
+        torch.div(self._lengths.of_rows(), numbers.norm, out=numbers.scale)
+        self.first.make()
+        self.others.make()
 
     def pull_back(self) -> None:
         """Turn the gradients of the weights into those of directions and lengths; see Eq. (2)."""
-        first, others = self._halves(self._along)
-        self.first.along(first)
-        self.others.along(others)
-        self._along.div_(self._norm)
-        torch.mul(self._along, self._scale, out=self._normal)
+        numbers = self._numbers
+        self.first.multiply_out()
+        self.others.multiply_out()
+        numbers.along.div_(numbers.norm)
+        torch.mul(numbers.along, numbers.scale, out=numbers.normal)
         if self.shape.order == 2:
-            self._normal.div_(self._norm)
-        scale, normal = self._halves(self._scale), self._halves(self._normal)
-        self.first.pull_back(scale[0], normal[0])
-        self.others.pull_back(scale[1], normal[1])
-        if self._place is None:
-            self._length_slopes.copy_(self._along)
-        else:
-            torch.mm(self._along, self._spread, out=self._length_slopes)
+            numbers.normal.div_(numbers.norm)
+        self.first.pull_back()
+        self.others.pull_back()
+        self._lengths.pull_back(numbers.along)
 
     def add_path_norm(self, strengths: Tensor) -> Tensor:
-        """Return the improved bound; add its gradient times the strengths to the weights'.
+        """Return the improved bound; add its gradient times the strengths to the weights'."""
+        return self._path.add(strengths)
 
-        See Eq. (11) for the bound. With ``M_k = max_t |W_k|``, ``u_k = M_k u_(k-1)`` from the
-        inputs up and ``d_(k-1) = M_k' d_k`` from the outputs down, it is the sum of the last u, and
-        its slope in ``M_k`` is ``d_k u_(k-1)'``.
-        """
-        above = self.shape.outputs[1:]
-        self.others.make_magnitude()
-        matrices = self.others.magnitude.split_with_sizes(above, dim=1)
-        reach = [self.first.reach(self._halves(self._scale)[0]).unsqueeze(-1)]  # u, (members, out, 1)
-        for matrix in matrices:
-            reach.append(matrix @ reach[-1])
-        pull = self._along  # d of all rows; needed by pull_back only later
-        parts = [part.unsqueeze(1) for part in pull.split_with_sizes(self.shape.outputs, dim=1)]
-        parts[-1].copy_(strengths[:, None, None])
-        for k in range(len(matrices), 0, -1):
-            torch.bmm(parts[k], matrices[k - 1], out=parts[k - 1])
-        first, others = self._halves(pull.mul_(self._scale.sgn()))
-        self.first.penalise(first)
-        slopes = self.others.signs(others).split_with_sizes(above, dim=1)
-        for own, slope, below in zip(self.slopes[1:], slopes, reach[:-1], strict=True):
-            own.addcmul_(slope, below.mT)
+
+class _Lengths:
+    """The lengths of all rows, where layers share one or have one for each row."""
+
+    def __init__(self, shape: Shape, values: Tensor, gradient: Tensor) -> None:
+        self._values, self._gradient = values, gradient
+        self._shared = shape.lengths != shape.outputs
+        self._place = shape.length_of_rows()
+        self._of_rows = values.new_empty(len(values), len(self._place))
+        self._spread = one_hot(self._place).to(values.dtype) if self._shared else values
+
+    def of_rows(self) -> Tensor:
+        """Return the length of each row, of shape (members, rows)."""
+        if not self._shared:
+            return self._values
+        return torch.index_select(self._values, 1, self._place, out=self._of_rows)
+
+    def pull_back(self, slopes: Tensor) -> None:
+        """Write the gradient of each length from those of the rows."""
+        if self._shared:
+            torch.mm(slopes, self._spread, out=self._gradient)
+        else:
+            self._gradient.copy_(slopes)
+
+
+class _PathNorm:
+    """The improved bound of the weights and its gradient.
+
+    See Eq. (11). With ``M_k = max_t |W_k|``, ``u_k = M_k u_(k-1)`` from the inputs up and
+    ``d_(k-1) = M_k' d_k`` from the outputs down, it is the sum of the last u, and its slope in
+    ``M_k`` is ``d_k u_(k-1)'``.
+    """
+
+    def __init__(self, weights: Weights) -> None:
+        outputs = weights.shape.outputs
+        self._first, self._others = weights.first, weights.others
+        self._sizes = outputs[1:]
+        self._matrices = weights.others.magnitude.split_with_sizes(self._sizes, dim=1)
+        self._slopes = weights.slopes[1:]
+        self._scale = weights._numbers.scale
+        pull = torch.empty_like(self._scale)  # d of all rows
+        self._pulls = pull.unsqueeze(1).split_with_sizes(outputs, dim=2)
+        self._pull = (pull, *pull.split_with_sizes((outputs[0], sum(self._sizes)), dim=1))
+
+    def add(self, strengths: Tensor) -> Tensor:
+        """Return the bound; add its gradient times the strengths to those of the weights."""
+        self._others.make_magnitude()
+        reach = [self._first.reach().unsqueeze(-1)]  # u, each (members, out, 1)
+        for matrix in self._matrices:
+            reach.append(torch.bmm(matrix, reach[-1]))
+        self._pulls[-1].copy_(strengths[:, None, None])
+        for k in range(len(self._matrices), 0, -1):
+            torch.bmm(self._pulls[k], self._matrices[k - 1], out=self._pulls[k - 1])
+        pull, first, others = self._pull
+        pull.mul_(self._scale.sgn())
+        self._first.penalise(first)
+        signs = self._others.signs(others).split_with_sizes(self._sizes, dim=1)
+        for own, sign, below in zip(self._slopes, signs, reach[:-1], strict=True):
+            own.addcmul_(sign, below.mT)
         return reach[-1].sum(dim=(-2, -1))
 
 
-def add_closed_form(
-    lengths: Tensor, slopes: Tensor, shape: Shape, strengths: Tensor, penalties: Tensor
-) -> None:
-    """Write the closed form; add its gradient times the strengths to the lengths'; see Eq. (15).
+class ClosedForm:
+    """The closed form of the bound and its gradient; see Eq. (15).
 
     Parameters
     ----------
-    lengths, slopes : Tensor of shape (members, lengths of all layers)
     shape : Shape
+    values, gradients : Tensor of shape (members, lengths of all layers)
     strengths, penalties : Tensor of shape (members,)
+
+    Notes
+    -----
+    For so few numbers calls of NumPy are quicker than those of torch, and than Python itself.
     """
-    layers, count = len(shape.outputs), shape.outputs[-1]
-    sizes = lengths.abs()
-    if count > 1:
-        last = sizes[:, layers - 1 :].sum(dim=1, keepdim=True)
-        sizes = torch.cat((sizes[:, : layers - 1], last), dim=1)  # (members, layers)
-    # The product of the others, also where one of them is zero.
-    own = torch.eye(layers, dtype=torch.bool)
-    others = sizes.unsqueeze(-2).masked_fill(own, 1.0).prod(dim=-1)
-    torch.mul(others[:, 0], sizes[:, 0], out=penalties)
-    others.mul_(strengths.unsqueeze(-1))
-    if count > 1:
-        others = torch.cat((others[:, :-1], others[:, -1:].expand(-1, count)), dim=1)
-    slopes.addcmul_(lengths.sgn(), others)
+
+    def __init__(
+        self, shape: Shape, values: Tensor, gradients: Tensor, strengths: Tensor, penalties: Tensor
+    ) -> None:
+        self._inner, self._last = len(shape.outputs) - 1, shape.outputs[-1]
+        self._values, self._gradients = values.numpy(), gradients.numpy()
+        self._strengths, self._penalties = strengths.numpy()[:, None], penalties.numpy()
+        self._own = np.eye(len(shape.outputs), dtype=bool)
+
+    def add(self) -> None:
+        """Write the penalties; add their gradients times the strengths to those of the lengths."""
+        inner, last = self._inner, self._last
+        sizes = np.abs(self._values)
+        if last > 1:
+            total = sizes[:, inner:].sum(axis=1, keepdims=True)
+            sizes = np.concatenate((sizes[:, :inner], total), axis=1)  # (members, layers)
+        # The product of the others, also where one of them is zero.
+        others = np.where(self._own, 1, sizes[:, None]).prod(axis=-1)
+        np.multiply(others[:, 0], sizes[:, 0], out=self._penalties)
+        others *= self._strengths
+        if last > 1:
+            others = np.concatenate((others[:, :inner], others[:, inner:].repeat(last, 1)), axis=1)
+        self._gradients += np.sign(self._values) * others

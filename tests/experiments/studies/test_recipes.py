@@ -5,8 +5,8 @@ import pytest
 
 from experiments.studies import recipes
 from experiments.studies.combine import (
+    COMBINATION_RULES,
     RECIPES,
-    WAYS,
     Members,
     average_weights,
     best_weights,
@@ -49,10 +49,10 @@ def test_greedy_average_is_never_worse_on_held_out_rows(task):
     assert (weights > 0).sum() > 1  # independent errors: an average helps
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", COMBINATION_RULES)
 def test_rules_count_their_networks(way):
     members = made_up()
-    outputs, bound, count = WAYS[way]("regression", members)
+    outputs, bound, count = COMBINATION_RULES[way]("regression", members)
     assert outputs.shape == (400,)
     assert 1 <= bound <= 6
     assert (count == 1) == way.startswith("best")
@@ -71,7 +71,7 @@ def test_a_family_is_trained_and_judged(data_dir, tmp_path, monkeypatch):
     monkeypatch.setitem(
         recipes.FAMILIES, "tiny", recipes.Family("robust", knots=4, width=16, steps=60)
     )
-    monkeypatch.setitem(RECIPES, "tiny: greedy", (("tiny",), WAYS["greedy"]))
+    monkeypatch.setitem(RECIPES, "tiny: greedy", (("tiny",), COMBINATION_RULES["greedy"]))
     cell = {"dataset": "brazilian_houses", "family": "tiny"}
     result = recipes.compute(cell, data=str(data_dir), outputs=tmp_path)
     assert len(result["strengths"]) == 4

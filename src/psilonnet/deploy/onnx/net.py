@@ -45,7 +45,7 @@ def net_to_onnx(net: Network) -> Any:
             opset_version=OPSET,
         )
     graph = program.model_proto.graph  # type: ignore[union-attr]  # not None if dynamo is true
-    _forget_origin(graph)
+    _remove_metadata(graph)
     return graph
 
 
@@ -80,7 +80,7 @@ def _folded(net: PlainNet) -> nn.Sequential:
     return fold(PlainNet.of_layers([replace(first, weight=weight), *compact.plain.layers[1:]]))
 
 
-def _forget_origin(graph: Any) -> None:
+def _remove_metadata(graph: Any) -> None:
     """Remove notes of the exporter: they hold paths of this machine, and outweigh small nets."""
     for part in (graph.node, graph.input, graph.output, graph.value_info, graph.initializer):
         for item in part:
@@ -92,10 +92,10 @@ def _forget_origin(graph: Any) -> None:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Keep away what torch says about itself while it exports."""
+    """Suppress messages of torch that do not concern the user while it exports."""
     logger = logging.getLogger("torch.onnx._internal.exporter._registration")
     level = logger.level
-    logger.setLevel(logging.ERROR)  # it misses torchvision, which is not needed here
+    logger.setLevel(logging.ERROR)  # that torchvision is not installed does not matter here
     try:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", ".*LeafSpec.*", FutureWarning)

@@ -55,7 +55,7 @@ class Outcome:
         scale = [0.0, *self.scale] if len(classes) == 2 else self.scale
         logits = graph.add("Mul", outputs, graph.constant(scale))
         label, probabilities = _free("label", taken), _free("probabilities", taken)
-        labels = graph.constant(plain_labels(classes))
+        labels = graph.constant(_plain_labels(classes))
         kind = graph.constants[-1].data_type
         number = graph.add("ArgMax", logits, axis=1, keepdims=0)
         graph.add("Gather", labels, number, axis=0, name=label)
@@ -67,7 +67,7 @@ class Outcome:
         ]
 
 
-def plain_labels(classes: Array) -> Array:
+def _plain_labels(classes: Array) -> Array:
     """Return labels as an array of a type that ONNX has: words, bool, int64 or float64."""
     labels = [v.item() if isinstance(v, np.generic) else v for v in classes.tolist()]
     kinds = {type(label) for label in labels}

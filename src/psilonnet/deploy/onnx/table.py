@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from psilonnet._extras import require
-from psilonnet.tables import CategoryCode, NumberCode
-from psilonnet.tables.codes import BEND, FAR
+from psilonnet.tables import BEND, FAR, CategoryCode, NumberCode
 
 if TYPE_CHECKING:
     from psilonnet.deploy.onnx.graph import GraphWriter
@@ -42,7 +41,7 @@ class TableGraph:
         numbers = [(n, c) for n, c in self.columns if isinstance(c, NumberCode)]
         scaled = [(n, c) for n, c in numbers if c.scale > 0]
         self._numbers(scaled)
-        self._holes([(n, c) for n, c in numbers if c.has_missing])
+        self._missing_marks([(n, c) for n, c in numbers if c.has_missing])
         words = [(n, c) for n, c in self.columns if isinstance(c, CategoryCode) and c.width > 0]
         self._signs([(n, c) for n, c in words if c.is_sign])
         self._levels([(n, c) for n, c in words if not c.is_sign])
@@ -79,7 +78,7 @@ class TableGraph:
         signed = graph.add("Mul", graph.add("Sign", z), grown)
         return graph.add("Mul", signed, graph.constant(BEND))
 
-    def _holes(self, columns: list[tuple[str, NumberCode]]) -> None:
+    def _missing_marks(self, columns: list[tuple[str, NumberCode]]) -> None:
         """Write the columns that tell whether a number is missing."""
         if columns:
             raw = self.graph.side_by_side([name for name, _ in columns])

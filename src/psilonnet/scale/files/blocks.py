@@ -1,0 +1,219 @@
+"""Parquet files _cut into blocks of rows, and what must hold of the files."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from psilonnet._extras import require
+from psilonnet.scale.failures import first_line
+from psilonnet.scale.text_columns import text_columns
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+READERS = 16  # footers read at a time: on a network disk each takes a round trip
+
+
+class UnreadableError(ValueError):
+    """A Parquet file, or a part of it, that cannot be read."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """A Parquet file.
+
+    Attributes
+    ----------
+    path : str
+        Where it is, in full, because a worker may run in another folder.
+    name : str
+        What its outputs are called: the path below the folder asked for, without its ending.
+    size : int
+    footer : str
+        A checksum of the end of the file, where the places, sizes and ranges of its columns are.
+    """
+
+    path: str
+    name: str
+    size: int
+    footer: str
+
+
+@dataclass(frozen=True)
+class Block:
+    """Consecutive row groups of a file, predicted and written together.
+
+    Attributes
+    ----------
+    source : Source
+    number : int
+    groups : (int, int)
+        The first row group, and the one behind the last.
+    first_row, rows : int
+    """
+
+    source: Source
+    number: int
+    groups: tuple[int, int]
+    first_row: int
+    rows: int
+
+    @property
+    def output(self) -> str:
+        """The name of the output, made of the file's name and the block's number."""
+        return f"{self.source.name}-{self.number:05d}.parquet"
+
+    def __str__(self) -> str:
+        return f"{self.source.path!r}, rows {self.first_row} to {self.first_row + self.rows - 1}"
+
+
+def find_files(files: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> dict[str, Path]:
+    """Return the files by the names of their outputs, in sorted order.
+
+    A pattern such as ``in/*.parquet`` is expanded (``**`` stands for any folders), and a folder
+    stands for all Parquet files below it.
+    """
+    asked = [files] if isinstance(files, (str, os.PathLike)) else list(files)
+    found: dict[str, Path] = {}
+    for word in asked:
+        matches = list(_expand(Path(word).absolute()))
+        if not matches:
+            raise FileNotFoundError(f"There is no Parquet file at {str(word)!r}.")
+        for root, path in matches:
+            name = path.relative_to(root).with_suffix("").as_posix()
+            if found.setdefault(name, path) != path:
+                raise ValueError(
+                    "The outputs are named after the files, so their names must differ. Got "
+                    f"{str(found[name])!r} and {str(path)!r}: rename one, or write "
+                    "their predictions to different folders."
+                )
+    return dict(sorted(found.items()))
+
+
+def _expand(path: Path) -> Iterator[tuple[Path, Path]]:
+    """Yield the folder that names are counted from, and a file, for each match."""
+    if path.is_file():
+        yield path.parent, path
+        return
+    root = next(folder for folder in (path, *path.parents) if folder.is_dir())
+    pattern = path.relative_to(root).as_posix() if path != root else "**/*.parquet"
+    for match in sorted(root.glob(pattern)):
+        if match.is_file() and not match.name.startswith("."):
+            yield root, match
+
+
+def read_sources(
+    files: Mapping[str, Path], block_rows: int
+) -> tuple[dict[Source, Any], list[Block], list[tuple[str, Exception]]]:
+    """Read the footers of all files.
+
+    Returns
+    -------
+    schemas : dict from Source to Arrow schema
+    blocks : list of Block
+    unreadable : list of (path, reason)
+    """
+    schemas: dict[Source, Any] = {}
+    blocks: list[Block] = []
+    unreadable: list[tuple[str, Exception]] = []
+    with ThreadPoolExecutor(READERS) as pool:
+        for path, read in zip(files.values(), pool.map(_try_read, files.items()), strict=True):
+            if isinstance(read, Exception):
+                unreadable.append((repr(str(path)), read))
+                continue
+            source, schema, groups = read
+            schemas[source] = schema
+            blocks += _cut(source, groups, block_rows)
+    return schemas, blocks, unreadable
+
+
+def _try_read(named: tuple[str, Path]) -> tuple[Source, Any, list[int]] | UnreadableError:
+    name, path = named
+    pq = require("pyarrow.parquet", "parquet")
+    try:
+        with pq.ParquetFile(path) as file:
+            facts = file.metadata
+            groups = [facts.row_group(k).num_rows for k in range(facts.num_row_groups)]
+            source = Source(str(path), name, *fingerprint(path))
+            return source, file.schema_arrow, groups
+    except (OSError, ValueError) as error:  # Arrow's own errors are among these
+        return UnreadableError(f"not a readable Parquet file ({first_line(error)})")
+
+
+def fingerprint(path: str | os.PathLike[str]) -> tuple[int, str]:
+    """Return the size of a Parquet file and a checksum of its footer."""
+    with Path(path).open("rb") as file:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(-8, os.SEEK_END)  # the length of the footer, and four letters
+        length = int.from_bytes(file.read(4), "little")
+        file.seek(-8 - length, os.SEEK_END)
+        return size, hashlib.sha256(file.read()).hexdigest()[:32]
+
+
+def _cut(source: Source, groups: Sequence[int], most: int) -> Iterator[Block]:
+    """Yield blocks of at most so many rows, or of one row group that has more."""
+    number, first, first_row, rows = 0, 0, 0, 0
+    for k, size in enumerate(groups):
+        if rows and rows + size > most:
+            yield Block(source, number, (first, k), first_row, rows)
+            number, first, first_row, rows = number + 1, k, first_row + rows, 0
+        rows += size
+    if rows:
+        yield Block(source, number, (first, len(groups)), first_row, rows)
+
+
+def check_schemas(
+    schemas: Mapping[Source, Any], columns: Mapping[str, str], keep: Sequence[str], *, text: bool
+) -> None:
+    """Refuse files without the columns of the model, or with other kinds of values in them.
+
+    Text may stand for numbers and times if it is to be read.
+    """
+    faults = [
+        f"{source.path!r}: {fault}"
+        for source, schema in schemas.items()
+        for fault in _faults(schema, columns, keep, text)
+    ]
+    if faults:
+        more = [f"and {len(faults) - 5} more"] if len(faults) > 5 else []
+        raise ValueError(
+            "Every file must have the columns of the model, with the kinds of values of fit, and "
+            "those to keep: mend the files. Nothing was predicted. "
+            + "; ".join([*faults[:5], *more])
+            + "."
+        )
+
+
+def _faults(
+    schema: Any, columns: Mapping[str, str], keep: Sequence[str], text: bool
+) -> Iterator[str]:
+    readable = text_columns(schema, columns) if text else {}
+    for name in dict.fromkeys([*columns, *keep]):
+        count = schema.names.count(name)
+        if count != 1:
+            yield f"column {name!r} is " + ("missing" if count == 0 else "there more than once")
+        elif name in readable or name not in columns:
+            continue
+        elif not _holds(schema.field(name).type, columns[name]):
+            yield (
+                f"column {name!r} holds {schema.field(name).type}, and the model takes kind "
+                f"{columns[name]!r}"
+            )
+
+
+def _holds(kind: Any, wanted: str) -> bool:
+    """Whether a column of an Arrow type is of a kind; one without any value is of every kind."""
+    types = require("pyarrow", "parquet").types
+    families = {
+        "number": ("integer", "floating", "decimal"),
+        "duration": ("duration",),
+        "time": ("timestamp", "date"),
+        "category": ("string", "large_string", "string_view", "boolean", "dictionary"),
+    }
+    tests = (getattr(types, f"is_{family}", None) for family in ("null", *families[wanted]))
+    return any(test(kind) for test in tests if test is not None)  # views are new in Arrow 16

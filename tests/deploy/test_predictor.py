@@ -1,0 +1,245 @@
+"""The exported predictor: the same numbers from every kind of table."""
+
+import datetime
+import json
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from deploy.messy_table import QUICK, exported, messy
+from psilonnet import PSiLONClassifier, PSiLONRegressor
+from psilonnet.deploy.predictor import Predictor
+
+
+def assert_same_outputs(model, x, predictor):
+    ours = model.predict_proba(x) if hasattr(model, "predict_proba") else model.predict(x)
+    theirs = predictor.predict_proba(x) if hasattr(model, "predict_proba") else predictor.predict(x)
+    np.testing.assert_allclose(theirs, ours, rtol=1e-9, atol=1e-12)
+    if hasattr(model, "predict_proba"):
+        assert (predictor.predict(x) == model.predict(x)).all()
+        radius = model.certified_radius(x)
+        np.testing.assert_allclose(predictor.certified_radius(x), radius, rtol=1e-6, atol=1e-12)
+        for delta in (0.02, 0.3):
+            stays = model.is_robust(x, delta)
+            close = np.abs(radius - delta) < 1e-6 * delta
+            assert (predictor.is_robust(x, delta) == stays)[~close].all()
+    else:
+        for a, b in zip(predictor.output_range(x, 0.1), model.output_range(x, 0.1), strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"architecture": "crelu"},
+        {"architecture": "resnet", "depth": 3},
+        {"knots": 5},
+        {"scaling": "robust"},
+        {"scaling": "log_tails"},
+        {"n_members": 3},
+        {"knots": (0, 4), "selection": "average", "reg_strength": (1e-4, 1e-3)},
+        {"prune": True, "max_steps": 300},
+        {"prune": True, "n_members": 2, "architecture": "crelu"},
+    ],
+    ids=str,
+)
+def test_export_predicts_and_certifies_as_the_model_does(settings, tmp_path):
+    X, y = messy()
+    labels = np.array(["low", "high"])[(y > np.median(y)).astype(int)]
+    for model, target in ((PSiLONRegressor, y), (PSiLONClassifier, labels)):
+        fitted = model(**{**QUICK, **settings}).fit(X, target)
+        unseen = messy(seed=1)[0]
+        unseen.loc[0, "town"] = "never seen"
+        unseen.loc[1, "town"] = None
+        assert_same_outputs(fitted, unseen, exported(fitted, tmp_path / model.__name__))
+
+
+def test_export_of_many_classes_and_many_targets(tmp_path):
+    X, y = messy()
+    classes = np.digitize(y, np.quantile(y, [0.25, 0.5, 0.75]))
+    fitted = PSiLONClassifier(**QUICK).fit(X, classes)
+    assert_same_outputs(fitted, X, exported(fitted, tmp_path / "classes"))
+    fitted = PSiLONRegressor(**QUICK).fit(X, np.stack([y, -y], axis=1))
+    assert_same_outputs(fitted, X, exported(fitted, tmp_path / "targets"))
+
+
+def test_export_reads_every_kind_of_table(tmp_path):
+    X, y = messy()
+    model = PSiLONRegressor(**QUICK).fit(X, y)
+    predictor = exported(model, tmp_path)
+    expected = model.predict(X)
+    rows = X.astype(object).where(X.notna(), None)
+    as_dicts = rows.to_dict(orient="records")
+    tables = {
+        "polars": pl.from_pandas(X),
+        "arrow": pa.Table.from_pandas(X),
+        "dict": {name: X[name] for name in X},
+        "dicts": as_dicts,
+        "rows": [list(row.values()) for row in as_dicts],
+        "more columns, other order": X.assign(other=1)[["other", *X.columns[::-1]]],
+    }
+    for name, table in tables.items():
+        np.testing.assert_allclose(predictor.predict(table), expected, rtol=1e-9, err_msg=name)
+
+
+def test_export_of_plain_numbers_reads_arrays(tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(100, 4))
+    model = PSiLONRegressor(**QUICK).fit(X, X[:, 0])
+    predictor = exported(model, tmp_path)
+    np.testing.assert_allclose(predictor.predict(X), model.predict(X), rtol=1e-9)
+    np.testing.assert_allclose(predictor.predict(X.tolist()), model.predict(X), rtol=1e-9)
+    X[0, 1] = np.nan  # never missing in training
+    np.testing.assert_allclose(predictor.predict(X), model.predict(X), rtol=1e-9)
+
+
+def test_words_in_bytes_are_read_as_the_model_reads_them(tmp_path):
+    words = np.array([b"a", b"b", b"c", b"d"] * 30)[:, None]
+    model = PSiLONRegressor(**QUICK).fit(words, np.arange(120) % 4)
+    predictor = exported(model, tmp_path)
+    np.testing.assert_allclose(predictor.predict(words), model.predict(words), rtol=1e-9)
+    assert np.ptp(predictor.predict(words)) > 0.1
+
+
+def test_interval_in_own_units(tmp_path):
+    X, y = messy()
+    model = PSiLONRegressor(**QUICK).fit(X, y)
+    predictor = exported(model, tmp_path)
+    delta = {"size": 2.0, "when": datetime.timedelta(days=3)}
+    for a, b in zip(predictor.output_range(X, delta), model.output_range(X, delta), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("table", "said"),
+    [
+        (lambda x: x.drop(columns="age"), "Missing: \\['age'\\]"),
+        (lambda x: x.assign(age="old"), "'age' must hold numbers"),
+        (lambda x: x.assign(when="today"), "'when' must hold dates"),
+        (lambda x: x.assign(size=np.inf), "contains infinity"),
+        (lambda x: np.ones((3, 2)), "7 columns"),
+        (lambda x: [[1, 2], [3]], "equal length"),
+    ],
+)
+def test_bad_tables_are_refused(table, said, tmp_path):
+    X, y = messy()
+    predictor = exported(PSiLONRegressor(**QUICK).fit(X, y), tmp_path)
+    with pytest.raises(ValueError, match=said):
+        predictor.predict(table(X))
+
+
+def test_tables_that_would_be_misread_are_refused(tmp_path):
+    X, y = messy()
+    predictor = exported(PSiLONRegressor(**QUICK).fit(X, y), tmp_path)
+    twice = pd.concat([X, X[["size"]]], axis=1)
+    with pytest.raises(ValueError, match=r"names must be unique.*more than once: \['size'\]"):
+        predictor.predict(twice)
+    with pytest.raises(ValueError, match=r"names must be unique.*more than once: \['size'\]"):
+        predictor.predict(pa.table([*map(pa.array, X.to_dict("list").values()), [1.0] * 120],
+                                   names=[*X.columns, "size"]))  # fmt: skip
+    for wrong in ({"town": ["Aa"]}, {"size": [1.0]}):  # would hold for all rows
+        with pytest.raises(ValueError, match=r"as many cells.*Got 1 to 120"):
+            predictor.predict({**X.to_dict("list"), **wrong})
+    with pytest.raises(ValueError, match=r"'flag' must hold words, as in training. Got 1"):
+        predictor.predict(X.assign(flag=1))
+    with pytest.raises(ValueError, match=r"'town' must hold words, as in training. Got 2.5"):
+        predictor.predict(X.assign(town=2.5))
+
+
+def test_numbers_that_are_levels_are_read(tmp_path):
+    numbers = np.arange(120) % 4
+    frame = pd.DataFrame({"store": pd.Categorical(numbers), "size": np.linspace(0, 1, 120)})
+    model = PSiLONRegressor(**QUICK).fit(frame, numbers)
+    predictor = exported(model, tmp_path)
+    np.testing.assert_allclose(predictor.predict(frame), model.predict(frame), rtol=1e-9)
+    rows = [{"store": 3, "size": 0.5}, {"store": 77, "size": 0.5}]
+    unknown = pd.DataFrame({"store": pd.Categorical([3, 77]), "size": 0.5})
+    np.testing.assert_allclose(predictor.predict(rows), model.predict(unknown), rtol=1e-9)
+
+
+def test_masked_cells_are_missing(tmp_path):
+    X = np.random.default_rng(0).normal(size=(100, 3))
+    model = PSiLONRegressor(**QUICK).fit(X, X[:, 0])
+    masked = np.ma.masked_array(X, mask=np.random.default_rng(1).random(X.shape) < 0.3)
+    found = exported(model, tmp_path).predict(masked)
+    np.testing.assert_allclose(found, model.predict(masked), rtol=1e-9)
+
+
+def said_of(predict, table):
+    with pytest.warns(UserWarning, match="farther outside the range of the training rows") as said:
+        predict(table)
+    assert len(said) == 1
+    assert type(said[0].message).__name__ == "OutOfRangeWarning"
+    return str(said[0].message)
+
+
+@pytest.mark.parametrize("scaling", ["standard", "robust", "log_tails"])
+def test_far_rows_are_named_as_the_model_names_them(scaling, tmp_path):
+    X, y = messy()
+    model = PSiLONClassifier(**QUICK, scaling=scaling).fit(X, y > y.mean())
+    predictor = exported(model, tmp_path)
+    size, width = X["size"], np.ptp(X["size"])
+    far = X.assign(size=[size.max() + 1.01 * width, *size[1:]], age=[*X.age[:-2], -1e300, 1e300])
+    for name in ("predict", "predict_proba", "decision_function"):
+        assert said_of(getattr(predictor, name), far) == said_of(getattr(model, name), far)
+    far["when"] = pd.Timestamp("2099-01-01")
+    assert "'size' (1 rows), 'age' (2 rows), 'when' (120 rows)" in said_of(predictor.predict, far)
+    near = X.assign(size=[size.max() + 0.99 * width, size.min() - 0.99 * width, *size[2:]])
+    predictor.predict(near)  # silent, as the model is
+    model.predict(near)
+    predictor.certified_radius(far)
+
+
+def test_far_rows_of_a_long_array_are_counted_together(tmp_path):
+    X = np.random.default_rng(0).normal(size=(3000, 2))
+    model = PSiLONRegressor(**QUICK).fit(X, X[:, 0])
+    X[::10, 1] = 1e6
+    X[5, 0] = np.nan
+    predictor = exported(model, tmp_path)
+    assert said_of(predictor.predict, X) == said_of(model.predict, X)
+    assert said_of(predictor.predict, X).endswith("Columns: 'x1' (300 rows).")
+
+
+def test_wrong_questions_and_formats_are_refused(tmp_path):
+    X, y = messy()
+    predictor = exported(PSiLONRegressor(**QUICK).fit(X, y), tmp_path)
+    with pytest.raises(ValueError, match="regressor"):
+        predictor.predict_proba(X)
+    with pytest.raises(ValueError, match="output_range"):
+        predictor.certified_radius(X)
+    with pytest.raises(ValueError, match="'delta'"):
+        predictor.output_range(X, {"town": 1.0})
+    for wrong in (-1.0, True, datetime.timedelta(days=1), "any", [1.0] * 7):
+        with pytest.raises(ValueError, match="at least 0"):
+            predictor.output_range(X, wrong)
+    for name, wrong in (("size", datetime.timedelta(days=1)), ("size", "any"), ("when", -1)):
+        with pytest.raises(ValueError, match=f"of column '{name}' must be .* at least 0"):
+            predictor.output_range(X, {name: wrong})
+    low, high = predictor.output_range(X, {"size": 1e308})
+    assert (low < high).all()
+    manifest = tmp_path / "manifest.json"
+    manifest.write_text(json.dumps({"format": 99}))
+    with pytest.raises(ValueError, match="format 99"):
+        Predictor(tmp_path)
+
+
+def test_export_reads_decimals_and_columns_that_are_not_used(tmp_path):
+    table = pl.DataFrame({"a": pl.Series(["1.50", "2.25"] * 40).cast(pl.Decimal(10, 2))})
+    model = PSiLONRegressor(**QUICK).fit(table.with_columns(e=pl.lit(1.0)), np.arange(80.0))
+    predictor = exported(model, tmp_path)
+    words = table.with_columns(e=pl.lit("anything"))
+    np.testing.assert_allclose(predictor.predict(words), model.predict(words), rtol=1e-9)
+    with pytest.raises(ValueError, match="Put one row in a list"):
+        predictor.predict({"a": 1.5, "e": 1.0})
+
+
+def test_where_nothing_moves_the_radius_is_that_of_the_model(tmp_path):
+    words = np.random.default_rng(0).choice(["x", "y", "z"], (60, 2)).astype(object)
+    model = PSiLONClassifier(**QUICK).fit(words, words[:, 0] == "x")
+    with pytest.warns(UserWarning, match="this table has none"):
+        radius = model.certified_radius(words)
+    np.testing.assert_array_equal(exported(model, tmp_path).certified_radius(words), radius)

@@ -1,0 +1,137 @@
+"""A model that was saved is the same when it is loaded, and its file is small."""
+
+import pickle
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+import torch
+
+import psilonnet
+from estimators.saved_models import MODELS, SMALL, fitted, table
+from psilonnet import PSiLONClassifier, PSiLONRegressor
+from psilonnet.deploy.model_file import read_model_file
+from psilonnet.deploy.predictor import Predictor
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_loaded_model_is_the_same_to_the_last_bit(name, tmp_path):
+    model, frame = fitted(name)
+    path = tmp_path / "model.psilon"
+    model.save(path)
+    again = psilonnet.load(path)
+    assert type(again) is type(model)
+    assert again.get_params() == model.get_params()
+    for method in ("predict", "predict_proba", "decision_function"):
+        if hasattr(model, method):
+            first, second = getattr(model, method)(frame), getattr(again, method)(frame)
+            np.testing.assert_array_equal(first, second)
+            assert first.dtype == second.dtype
+    assert again.summary() == model.summary()
+    assert again.path_ == model.path_
+    assert again.held_out_score_ == model.held_out_score_
+    assert again.n_rows_ == model.n_rows_ == 60
+    assert again.feature_names_in_.tolist() == ["a", "b"]
+    assert again.fit(frame, np.resize(getattr(model, "classes_", [0, 1]), 60)) is again
+
+
+def test_file_is_hardly_larger_than_its_parameters(tmp_path):
+    frame, y = table()
+    model = PSiLONClassifier(**{**SMALL, "width": 200, "depth": 3}).fit(frame, y)
+    model.save(tmp_path / "model")
+    own = sum(4 * p.numel() for p in model.net_.parameters())
+    assert (tmp_path / "model").stat().st_size <= 1.05 * own + 32_000
+
+
+def test_what_was_fitted_is_saved_whatever_has_been_set_since(tmp_path):
+    class Own(PSiLONClassifier):
+        pass
+
+    frame, numbers = table()
+    labels = numbers.astype(">i8")
+    model = Own(**{**SMALL, "knots": range(2, 4)}, architecture="crelu").fit(frame, labels)
+    model.set_params(architecture="mlp", n_members=5)
+    model.save(tmp_path / "model")
+    loaded = psilonnet.load(tmp_path / "model")
+    assert type(loaded) is PSiLONClassifier
+    np.testing.assert_array_equal(loaded.predict_proba(frame), model.predict_proba(frame))
+    assert "average of 5" not in model.summary()
+
+
+def test_models_are_loaded_and_used_in_inference_mode(tmp_path):
+    model, frame = fitted("classifier")
+    model.save(tmp_path / "model")
+    with torch.inference_mode():
+        loaded = psilonnet.load(tmp_path / "model")
+        np.testing.assert_array_equal(loaded.predict(frame), model.predict(frame))
+
+
+@contextmanager
+def default_dtype(dtype):
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(dtype)
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(before)
+
+
+def promises(model, frame):
+    """Return what a model says of rows, as one array per question."""
+    if isinstance(model, PSiLONClassifier):
+        return [
+            model.predict_proba(frame),
+            model.certified_radius(frame),
+            model.certified_radius(frame, method="local"),
+        ]
+    return [model.predict(frame), *model.output_range(frame, 0.1)]
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_models_do_not_depend_on_the_default_dtype(name, tmp_path):
+    said = []
+    for dtype in (torch.float32, torch.float64):
+        with default_dtype(dtype):
+            model, frame = fitted(name)
+            model.save(tmp_path / str(dtype))
+            said.append(promises(model, frame))
+            said.append(promises(pickle.loads(pickle.dumps(model)), frame))
+    narrow, wide = (read_model_file(tmp_path / f"torch.float{bits}") for bits in (32, 64))
+    assert narrow[0] == wide[0]
+    assert all(t.dtype == torch.float32 and t.equal(wide[1][name]) for name, t in narrow[1].items())
+    with default_dtype(torch.float64):
+        said.append(promises(psilonnet.load(tmp_path / "torch.float32"), frame))
+    said.append(promises(psilonnet.load(tmp_path / "torch.float64"), frame))
+    for answers in said[1:]:
+        for answer, first in zip(answers, said[0], strict=True):
+            np.testing.assert_array_equal(answer, first)
+
+
+def test_exports_do_not_depend_on_the_default_dtype(tmp_path):
+    model, frame = fitted("knots")
+    expected = model.predict_proba(frame)
+    for dtype in (torch.float32, torch.float64):
+        with default_dtype(dtype):
+            model.export_numpy(tmp_path / str(dtype))
+            model.export_onnx(tmp_path / f"{dtype}.onnx")
+        predictor = Predictor(tmp_path / str(dtype))
+        np.testing.assert_allclose(predictor.predict_proba(frame), expected, rtol=1e-9)
+    onnx = [(tmp_path / f"{dtype}.onnx").read_bytes() for dtype in (torch.float32, torch.float64)]
+    assert onnx[0] == onnx[1]
+
+
+def test_unnamed_columns_stay_unnamed(tmp_path):
+    x = np.random.default_rng(0).normal(size=(40, 2))
+    PSiLONRegressor(**SMALL).fit(x, x[:, 0]).save(tmp_path / "model")
+    assert not hasattr(psilonnet.load(tmp_path / "model"), "feature_names_in_")
+
+
+def test_model_of_a_device_that_is_not_there_is_read(tmp_path):
+    frame, labels = table()
+    model = PSiLONClassifier(**SMALL).fit(frame, labels)
+    model.device = "cuda:7"
+    model.save(tmp_path / "m.psilon")
+    loaded = psilonnet.load(tmp_path / "m.psilon")
+    assert (loaded.predict(frame) == model.predict(frame)).all()
+    with pytest.raises(ValueError, match="'device' parameter"):
+        loaded.fit(frame, labels)
