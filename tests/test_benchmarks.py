@@ -40,7 +40,7 @@ KEYS = {
         "plain_loop_models_per_core_hour",
         "cost_flatness",
         "rows_per_s_core",
-        "score_over_bare",
+        "files_over_bare",
         "ray_over_bare",
         "peak_mb_quarter",
     },

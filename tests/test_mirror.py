@@ -11,7 +11,6 @@ OF_A_FLOOR = {
     "estimators/test_bad_inputs.py",  # one table of mistakes and what is said about them
     "estimators/test_contract.py",  # scikit-learn's own checks
     "functional/test_transforms.py",  # every function under torch's transforms
-    "scale/test_faults.py",  # a cluster that loses workers
     "scale/test_joblib.py",  # scikit-learn's tools on a cluster
     "training/test_distributed.py",  # torch's own training in several processes
 }
@@ -23,15 +22,16 @@ TESTED_BY = {
     "certify/global_bound": "certify/test_soundness",
     "certify/local_bound": "certify/test_soundness",
     "certify/methods": "certify/test_certifier",
+    "cli/stopping": "cli/test_terminal",
     "cli/files": "cli/test_rows",
     "deploy/model_file": "estimators/test_loading",
     "estimators/architectures": "estimators/test_saving",
     "estimators/devices": "estimators/test_bad_inputs",
-    "estimators/jobs": "scale/test_many",
+    "estimators/fitted": "estimators/test_base",
+    "estimators/jobs": "estimators/test_together",
     "estimators/parameters": "estimators/test_bad_inputs",
-    "estimators/promises": "estimators/test_base",
-    "estimators/shipping": "estimators/test_saving",
-    "estimators/together": "scale/test_many",
+    "estimators/summary": "estimators/test_base",
+    "estimators/exports": "estimators/test_saving",
     "functional/pieces": "functional/test_weight_norm",
     "nn/crelu": "nn/test_linear",
     "nn/init": "nn/test_linear",
@@ -40,38 +40,31 @@ TESTED_BY = {
     "report/row_section": "report/test_page",
     "report/rows": "report/test_page",
     "report/sections": "report/test_page",
-    "scale/block_output": "scale/test_scoring",
-    "scale/blocks": "scale/test_scoring",
-    "scale/digests": "scale/test_many",
-    "scale/failures": "scale/test_many",
-    "scale/group_task": "scale/test_many",
-    "scale/keys": "scale/test_many",
-    "scale/model_folder": "scale/test_many",
-    "scale/predicting": "scale/test_many",
+    "scale/failures": "scale/many/test_fit",
+    "scale/many/task": "scale/many/test_fit",
     "scale/results": "scale/test_cells",
-    "scale/shipped": "scale/test_scoring",
     "tables/canonical": "tables/test_encoder",
     "tables/codes": "tables/test_encoder",
     "tables/quantiles": "tables/test_encoder",
+    "training/flat": "training/test_explicit",
+    "training/gradients": "training/test_explicit",
+    "training/products": "training/test_explicit",
+    "training/state": "training/test_callbacks",
+    "training/weight_rows": "training/test_explicit",
+    "training/weights": "training/test_explicit",
 }
+
+
+PACKAGES = {"deploy/onnx"}  # whose modules are tested in one file
 
 
 @pytest.fixture(scope="module")
 def modules(repo):
-    """The modules and packages of all floors, as ``floor/name``."""
+    """The modules of all floors, as ``floor/name``."""
     source = repo / "src" / psilonnet.__name__
-    return {
-        f"{path.parent.relative_to(source)}/{path.stem}"
-        for path in (*source.glob("*/*.py"), *source.glob("*/*/"))
-        if not path.name.startswith("__")
-    }
-
-
-@pytest.fixture(scope="module")
-def floors(repo):
-    return [
-        path for path in (repo / "tests").iterdir() if path.name not in ("paper", "experiments")
-    ]
+    files = (path.relative_to(source) for path in source.glob("*/**/*.py"))
+    named = {file.with_suffix("").as_posix() for file in files if not file.name.startswith("__")}
+    return {name for name in named if name.rpartition("/")[0] not in PACKAGES} | PACKAGES
 
 
 def is_tested_in(module, name):
@@ -79,8 +72,10 @@ def is_tested_in(module, name):
     return name == module or name.startswith(f"{module}_")
 
 
-def test_every_file_of_tests_has_a_module(repo, modules, floors):
-    files = {f"{path.parent.name}/{path.name}" for floor in floors for path in floor.glob("test_*")}
+def test_every_file_of_tests_has_a_module(repo, modules):
+    tests = repo / "tests"
+    files = {path.relative_to(tests).as_posix() for path in tests.glob("*/**/test_*.py")}
+    files = {file for file in files if file.split("/")[0] not in ("paper", "experiments")}
     named = {file: file.replace("/test_", "/").removesuffix(".py") for file in files}
     strangers = {
         file
@@ -94,7 +89,7 @@ def test_every_module_has_tests(repo, modules):
     without = {
         module
         for module in modules
-        if not (repo / "tests" / module.replace("/", "/test_")).with_suffix(".py").is_file()
+        if not (repo / "tests" / "/test_".join(module.rsplit("/", 1))).with_suffix(".py").is_file()
     }
     assert without == set(TESTED_BY)
     for module, other in TESTED_BY.items():

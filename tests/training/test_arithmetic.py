@@ -1,26 +1,28 @@
-"""The precision of products is set for a run only."""
+"""Settings of torch that hold for the whole process are left alone, or restored."""
 
 import threading
 
 import torch
 
-from psilonnet.training import (
-    Callback,
-)
-from psilonnet.training.arithmetic import matmul_precision
+from psilonnet.training import Callback
 from training.small_runs import run_of, small_net
 
 
-def test_matmul_precision_is_set_for_the_run_only():
-    seen = []
+def test_precision_of_torch_is_never_touched():
+    """It is one for all threads: another one looks while a network is trained."""
+    seen, over = set(), threading.Event()
 
-    class Look(Callback):
-        def on_step(self, run):
-            seen.append(torch.get_float32_matmul_precision())
+    def look():
+        while not over.is_set():
+            seen.add(torch.get_float32_matmul_precision())
+            over.wait(0.001)
 
-    run_of(small_net(), steps=1, matmul_precision="medium", callbacks=[Look()]).train()
-    assert seen == ["medium"]
-    assert torch.get_float32_matmul_precision() == "highest"
+    thread = threading.Thread(target=look)
+    thread.start()
+    run_of(small_net(), steps=50, matmul_precision="medium").train()
+    over.set()
+    thread.join()
+    assert seen == {"highest"}
 
 
 def test_denormals_are_flushed_in_training_only():
@@ -33,28 +35,3 @@ def test_denormals_are_flushed_in_training_only():
     run_of(small_net(), steps=2, callbacks=[Look()]).train()
     assert seen == [0.0, 0.0]
     assert float(torch.tensor(2e-38) * 0.1) > 0
-
-
-def test_threads_that_need_other_precisions_take_turns():
-    seen, inside, go = [], threading.Event(), threading.Event()
-    before = torch.get_float32_matmul_precision()
-
-    def first():
-        with matmul_precision("medium"):
-            inside.set()
-            go.wait()
-            seen.append(torch.get_float32_matmul_precision())
-
-    def second():
-        with matmul_precision("high"):
-            seen.append(torch.get_float32_matmul_precision())
-
-    threads = [threading.Thread(target=first), threading.Thread(target=second)]
-    threads[0].start()
-    inside.wait()
-    threads[1].start()
-    go.set()
-    for thread in threads:
-        thread.join()
-    assert seen == ["medium", "high"]
-    assert torch.get_float32_matmul_precision() == before

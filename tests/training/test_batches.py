@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from psilonnet.training import Rows, batch_at
+from psilonnet.training import Batches, Rows
 
 
 def table(n=20):
@@ -10,7 +10,8 @@ def table(n=20):
 
 
 def batches(rows, steps, size=6, seed=0, members=(0,)):
-    return [batch_at(rows, k, size=size, seed=seed, members=members) for k in range(steps)]
+    drawn = Batches(rows, size=size, seed=seed, members=members)
+    return [drawn.at(k) for k in range(steps)]
 
 
 def test_epoch_visits_each_row_at_most_once():
@@ -23,7 +24,7 @@ def test_epoch_visits_each_row_at_most_once():
 
 def test_batch_depends_on_seed_and_step_only():
     rows = table()
-    assert batches(rows, 5)[4].x.equal(batch_at(rows, 4, size=6, seed=0, members=(0,)).x)
+    assert batches(rows, 5)[4].x.equal(Batches(rows, size=6, seed=0, members=(0,)).at(4).x)
     assert not batches(rows, 1)[0].x.equal(batches(rows, 1, seed=1)[0].x)
     assert batches(rows, 5)[4].y.equal(10 * batches(rows, 5)[4].x)
 

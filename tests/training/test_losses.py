@@ -3,6 +3,7 @@ import torch
 from torch.nn import functional
 
 from psilonnet.training import LOSSES, get_loss
+from psilonnet.training.losses import SLOPES
 
 
 @pytest.fixture
@@ -56,3 +57,17 @@ def test_losses_of_regression_need_an_output_for_each_target(name, outputs, targ
 def test_binary_cross_entropy_needs_one_output():
     with pytest.raises(ValueError, match=r"one output.*Got a network with 3"):
         LOSSES["binary_cross_entropy"](torch.zeros(2, 3, 3), torch.zeros(3, 1))
+
+
+@pytest.mark.parametrize("name", LOSSES)
+@pytest.mark.parametrize("error", [0.0, 1.0, -1.0, 0.3, 50.0, -50.0])
+def test_slopes_are_those_of_autograd(name, error, generator):
+    """Also at the kinks, where an error is exactly 0 or 1, and far out."""
+    outputs = 1 if name == "binary_cross_entropy" else 3
+    target = torch.randint(outputs, (7, outputs), generator=generator).double()
+    if name == "cross_entropy":
+        target = target[:, :1]
+    output = (target + error).expand(2, 7, outputs).clone().requires_grad_()
+    (expected,) = torch.autograd.grad(LOSSES[name](output, target).sum(), output)
+    found = SLOPES[LOSSES[name]](output.detach(), target)
+    torch.testing.assert_close(found, expected, rtol=1e-14, atol=1e-14)

@@ -33,6 +33,7 @@ from psilonnet.functional.weight_norm import (
     normalized_weight,
     oblique_project,
     row_norm,
+    smallest_norm,
 )
 
 __all__ = [
@@ -64,5 +65,6 @@ __all__ = [
     "projected_weight",
     "relu",
     "row_norm",
+    "smallest_norm",
     "threshold",
 ]

@@ -45,8 +45,13 @@ def divisor(norm: Tensor) -> Tensor:
 
     Rows so small that their reciprocal would overflow count as zero.
     """
-    numbers = torch.finfo(norm.dtype)
-    return functional.threshold(norm, numbers.tiny / numbers.eps, 1.0)  # in one operation
+    return functional.threshold(norm, smallest_norm(norm.dtype), 1.0)  # in one operation
+
+
+def smallest_norm(dtype: torch.dtype) -> float:
+    """Return the norm up to which a row counts as zero."""
+    numbers = torch.finfo(dtype)
+    return numbers.tiny / numbers.eps
 
 
 def normalized_weight(v: Tensor, g: Tensor, *, order: int = 1) -> Tensor:

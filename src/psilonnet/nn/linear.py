@@ -180,6 +180,10 @@ class NormalizedLinear(nn.Module):
         super()._load_from_state_dict(*args, **kwargs)
         self._choose_stage()
 
+    def split(self, x: Tensor) -> Tensor:
+        """Return the flattened pieces of inputs, of shape (..., pieces * in)."""
+        return x
+
     def forward(self, x: Tensor) -> Tensor:
         """Map flattened pieces of shape (..., pieces * in) to (..., out).
 

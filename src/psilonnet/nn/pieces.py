@@ -83,13 +83,17 @@ class KnotLinear(NormalizedLinear):
         first = torch.ones_like(reached[..., :1])
         return torch.cat((first, reached), dim=-1).unsqueeze(-2)
 
-    def forward(self, x: Tensor) -> Tensor:
-        """Map (..., in) to (..., out)."""
+    def split(self, x: Tensor) -> Tensor:
+        """Return the pieces of rows, of shape (..., rows, pieces * in)."""
         # An axis for the rows of a batch, where members have edges of their own.
         edges = self.edges if self.edges.dim() == 2 else self.edges.unsqueeze(-3)
-        if x.dim() == 1 and edges.dim() > 2:
+        return knots(x, edges).flatten(-2)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map (..., in) to (..., out)."""
+        if x.dim() == 1 and self.edges.dim() > 2:
             return self.forward(x.unsqueeze(0)).squeeze(-2)
-        return super().forward(knots(x, edges).flatten(-2))
+        return super().forward(self.split(x))
 
 
 def _check_edges(edges: Tensor) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from psilonnet.nn.mlp import PSiLONNet
@@ -10,6 +11,8 @@ from psilonnet.nn.penalty import path_norm_penalty, weight_decay_penalty
 from psilonnet.nn.resnet import PSiLONResNet
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from torch import Tensor
 
     from psilonnet.nn.linear import Length, Normalization
@@ -26,11 +29,14 @@ class Variant:
     regularizer: Literal["improved", "original", "weight_decay"]
     training: Literal["gradient", "projected"] = "gradient"
 
-    def penalty(self, net: Network) -> Tensor:
-        """Return the penalty of a net of this variant, of shape (*members)."""
+    @property
+    def penalty(self) -> Callable[[Network], Tensor]:
+        """The penalty of a net of this variant, a function of the net of shape (*members)."""
         if self.regularizer == "weight_decay":
-            return weight_decay_penalty(net)
-        return path_norm_penalty(net, bound=self.regularizer)
+            return weight_decay_penalty
+        if self.regularizer == "improved":
+            return path_norm_penalty
+        return partial(path_norm_penalty, bound=self.regularizer)
 
 
 VARIANTS: dict[str, Variant] = {

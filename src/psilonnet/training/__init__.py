@@ -1,6 +1,6 @@
 """Training of many networks of one shape as one tensor program."""
 
-from psilonnet.training.batches import Batch, Rows, batch_at
+from psilonnet.training.batches import Batch, Batches, Rows
 from psilonnet.training.callbacks import (
     NARROWING,
     Callback,
@@ -36,6 +36,7 @@ __all__ = [
     "NARROWING",
     "STRENGTHS",
     "Batch",
+    "Batches",
     "Callback",
     "Checkpoints",
     "DivergedError",
@@ -49,7 +50,6 @@ __all__ = [
     "Rows",
     "Run",
     "RunState",
-    "batch_at",
     "check_memory",
     "get_loss",
     "join_populations",

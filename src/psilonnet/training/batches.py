@@ -5,9 +5,8 @@ No generator is kept between steps, so a run resumes anywhere with nothing to re
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -16,6 +15,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from torch import Tensor
+
+
+EPOCH = 2**23  # numbers of the inputs of an epoch that are gathered at once
 
 
 @dataclass(frozen=True)
@@ -76,6 +78,10 @@ class Rows:
         own = None if self.own is None else self.own.to(device)
         return Rows(self.x.to(device, dtype), self.y.to(device, dtype), weight, own)
 
+    def with_inputs(self, x: Tensor) -> Rows:
+        """Return the same rows with other inputs."""
+        return Rows(x, self.y, self.weight, self.own)
+
     def at(self, columns: Tensor) -> Batch:
         """Return rows by position: of the table, or among the own rows of each member.
 
@@ -83,19 +89,23 @@ class Rows:
         ----------
         columns : Tensor of shape (k,), or (members, k) for members with rows of their own
         """
-        if self.own is None:
-            return Batch(self.x[columns], self.y[columns], self._weight_at(columns))
-        columns = columns.expand(len(self.own), -1)
-        index = self.own.gather(-1, columns).clamp(min=0)
-        return Batch(self.x[index], self.y[index], self._weight_at(columns))
+        index = self.index_at(columns)
+        return Batch(self.x[index], self.y[index], self.weight_at(columns))
 
-    def _weight_at(self, columns: Tensor) -> Tensor | None:
+    def index_at(self, columns: Tensor) -> Tensor:
+        """Return which rows of the table these are, of shape (k,) or (members, k)."""
+        if self.own is None:
+            return columns
+        return self.own.gather(-1, columns.expand(len(self.own), -1)).clamp(min=0)
+
+    def weight_at(self, columns: Tensor) -> Tensor | None:
         """Return the weights of rows, scaled to mean one over all rows of a member."""
         if self.own is None:
             if self.weight is None:
                 return None
             return self.weight[..., columns] / self.weight.mean(dim=-1, keepdim=True)
         weight = self._own_weight(self.own)
+        columns = columns.expand(len(weight), -1)
         return weight.gather(-1, columns) / weight.mean(dim=-1, keepdim=True)
 
     def _own_weight(self, own: Tensor) -> Tensor:
@@ -155,25 +165,53 @@ def _check_members_have_rows(weight: Tensor) -> None:
         raise ValueError(f"{who} must have a row whose weight is above zero. Got none.")
 
 
-def batch_at(rows: Rows, step: int, *, size: int, seed: int, members: Sequence[int]) -> Batch:
-    """Return the batch of a step.
+class Batches:
+    """The batches of a run, each a pure function of seed and step.
 
     An epoch is a permutation of the rows, cut into batches; a rest smaller than a batch waits
     for the next epoch. Members with rows of their own have permutations of their own, which
     depend on the number of the member but not on who else is trained.
+
+    Parameters
+    ----------
+    rows : Rows
+    size : int
+        Rows of a batch; all, if there are fewer.
+    seed : int
+    members : sequence of int
+        The numbers of the members that rows of their own belong to.
     """
-    n = rows.count
-    size = min(size, n)
-    epoch, position = divmod(step, n // size)
-    cut = slice(position * size, (position + 1) * size)
 
-    own = rows.own is not None
-    drawn = _epoch(tuple((seed, epoch, m) for m in members) if own else ((seed, epoch),), n)
-    columns = torch.from_numpy(np.ascontiguousarray(drawn[:, cut] if own else drawn[0, cut]))
-    return rows.at(columns.to(rows.x.device))
+    def __init__(self, rows: Rows, *, size: int, seed: int, members: Sequence[int]) -> None:
+        self.rows, self.size = rows, min(size, rows.count)
+        self._keys = [(m,) for m in members] if rows.own is not None else [()]
+        self._seed = seed
+        numbers = len(self._keys) * rows.count * rows.x.shape[1]
+        self._whole = numbers <= EPOCH
+        self._epoch, self._batches = -1, list[Batch]()
+        self._index: Sequence[Tensor] = ()
 
+    def at(self, step: int) -> Batch:
+        """Return the batch of a step."""
+        epoch, position = divmod(step, self.rows.count // self.size)
+        if epoch != self._epoch:
+            self._draw(epoch)
+        batch = self._batches[position]
+        return batch if self._whole else replace(batch, x=self._inputs(self._index[position]))
 
-@lru_cache(maxsize=4)  # an epoch is asked for once per batch, and never again
-def _epoch(keys: tuple[tuple[int, ...], ...], n: int) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """Return one permutation of n rows for each key."""
-    return np.stack([np.random.default_rng(key).permutation(n) for key in keys])
+    def _draw(self, epoch: int) -> None:
+        """Shuffle the rows, and gather those of all batches at once if they are not too many."""
+        rows, n = self.rows, self.rows.count
+        seeds = [(self._seed, epoch, *key) for key in self._keys]
+        drawn = np.stack([np.random.default_rng(seed).permutation(n) for seed in seeds])
+        columns = torch.from_numpy(drawn if rows.own is not None else drawn[0]).to(rows.x.device)
+        index, weight = rows.index_at(columns), rows.weight_at(columns)
+        x = self._inputs(index) if self._whole else rows.x.new_empty(*index.shape, 0)
+        self._index = torch.split(index, self.size, dim=-1)
+        xs, ys = (torch.split(part, self.size, dim=-2) for part in (x, rows.y[index]))
+        weights = [None] * len(xs) if weight is None else torch.split(weight, self.size, dim=-1)
+        self._epoch, self._batches = epoch, [Batch(*b) for b in zip(xs, ys, weights, strict=True)]
+
+    def _inputs(self, index: Tensor) -> Tensor:
+        x = self.rows.x
+        return x.index_select(0, index.flatten()).view(*index.shape, x.shape[1])

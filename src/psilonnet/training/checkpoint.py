@@ -16,14 +16,13 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from psilonnet._files import written
+from psilonnet.training.adam import MOMENTS
 from psilonnet.training.callbacks import Callback
 from psilonnet.training.history import COLUMNS, Divergence
 
 if TYPE_CHECKING:
     from psilonnet.training.batches import Rows
     from psilonnet.training.state import RunState
-
-MOMENTS = ("exp_avg", "exp_avg_sq")
 
 
 def _fingerprint(run: RunState) -> str:
@@ -76,8 +75,7 @@ def save_checkpoint(run: RunState, path: str | os.PathLike[str]) -> None:
     tensors: dict[str, Tensor] = {f"net.{k}": v for k, v in run.net.state_dict().items()}
     for name, parameter in run.net.named_parameters():
         for moment in MOMENTS:
-            if parameter in run.optimizer.state:
-                tensors[f"adam.{moment}.{name}"] = run.optimizer.state[parameter][moment]
+            tensors[f"adam.{moment}.{name}"] = run.optimizer.state[parameter][moment]
     history = run.history
     tensors |= {f"history.{name}": history.column(name) for name in COLUMNS}
     tensors["running_loss"] = torch.tensor(run.running_loss, dtype=torch.float64)
@@ -95,7 +93,10 @@ def save_checkpoint(run: RunState, path: str | os.PathLike[str]) -> None:
             "diverged": [asdict(lost) for lost in history.diverged],
         },
     }
-    plain = {name: tensor.detach().contiguous() for name, tensor in tensors.items()}
+    plain = {
+        name: tensor.detach().clone(memory_format=torch.contiguous_format)
+        for name, tensor in tensors.items()
+    }
     with written(Path(path)) as aside:
         save_file(plain, aside, {"psilonnet": json.dumps(facts)})
 
@@ -117,16 +118,14 @@ def load_checkpoint(run: RunState, path: str | os.PathLike[str]) -> None:
         )
     if facts["members"] != run.members:
         run.drop(keep=torch.tensor([run.members.index(m) for m in facts["members"]]))
+    run.end_steps()
     state = {k.removeprefix("net."): v for k, v in tensors.items() if k.startswith("net.")}
     run.net.load_state_dict(state)
     run.step = facts["step"]
     for name, parameter in run.net.named_parameters():
-        if f"adam.exp_avg.{name}" in tensors:
-            moments = {moment: tensors[f"adam.{moment}.{name}"] for moment in MOMENTS}
-            run.optimizer.state[parameter] = {
-                "step": torch.tensor(float(run.step), device=run.device),
-                **{k: v.clone() for k, v in moments.items()},
-            }
+        for moment in MOMENTS:
+            run.optimizer.state[parameter][moment].copy_(tensors[f"adam.{moment}.{name}"])
+    run.optimizer.steps = run.step
     run.running_loss = tensors["running_loss"].tolist()
     run.first_loss = tensors["first_loss"].tolist()
     run.owed = tensors["owed"]

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import math
-from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
-from psilonnet.nn import has_closed_form, shared_weights
+from psilonnet.nn import shared_weights
 from psilonnet.training.adam import Adam
-from psilonnet.training.arithmetic import flushed_denormals, matmul_precision
-from psilonnet.training.batches import batch_at
+from psilonnet.training.arithmetic import flushed_denormals
+from psilonnet.training.batches import Batches
 from psilonnet.training.callbacks import ProgressBar
+from psilonnet.training.gradients import make_gradients, mean_losses
 from psilonnet.training.history import DivergedError, Divergence, History
 from psilonnet.training.interrupt import held_interrupt
 from psilonnet.training.losses import get_loss
@@ -28,8 +28,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from psilonnet.nn import Network
-    from psilonnet.training.batches import Batch, Rows
+    from psilonnet.training.batches import Rows
     from psilonnet.training.callbacks import Callback
+    from psilonnet.training.gradients import Gradients
     from psilonnet.training.losses import Loss
     from psilonnet.training.pruning import Pruning
 
@@ -89,21 +90,42 @@ class Run(RunState):
         _check_fit(net, self.plan, strengths)
         self.start = _sample(net)
         self.callbacks = [*callbacks, *([ProgressBar()] if self.plan.progress else [])]
-        self.optimizer = Adam(net.parameters())
         self.step = 0
         self.history = History(len(self.members))
         self.running_loss = [0.0] * len(self.members)  # since the last evaluation
         self.first_loss: list[float] = []
         # The shares of the bound that earlier parts of the pruning left over.
         self.owed = strengths.new_zeros(len(self.members), len(net.layers) - 1)
-        self._closed_form = has_closed_form(net)
+        self.optimizer = Adam(net.parameters())
+        self._gradients: Gradients | None = None
+        self._batches = Batches(self.train_rows, size=1, seed=0, members=self.members)
+
+    def _begin_steps(self) -> Gradients:
+        """Choose how to differentiate the network as it is; the optimiser's state follows."""
+        gradients = make_gradients(
+            self.net, self.loss, self.penalty, self.reg_strength, self.plan.matmul_precision
+        )
+        self._batches = Batches(
+            gradients.prepare(self.train_rows),
+            size=self.plan.batch_size,
+            seed=self.plan.seed,
+            members=self.members,
+        )
+        self.optimizer = self.optimizer.take(self.net.parameters(), flat=gradients.flat)
+        self._gradients = gradients
+        return gradients
+
+    def end_steps(self) -> None:
+        """Leave an ordinary network, which may be changed; the next step begins anew with it."""
+        if self._gradients is not None:
+            self._gradients.release()
+            self._gradients = None
 
     def train(self) -> Network:
         """Train to the end of the plan and return the members that are left."""
         between_steps = True
         try:
             with (
-                matmul_precision(self.plan.matmul_precision),
                 flushed_denormals(),
                 kept_memory(),
                 held_interrupt() as interrupt,
@@ -124,6 +146,7 @@ class Run(RunState):
                 self._tell("on_interrupt")
             raise
         finally:
+            self.end_steps()
             self._tell("on_end")
         return self.net
 
@@ -136,14 +159,8 @@ class Run(RunState):
         plan = self.plan
         if plan.prune is not None:
             self._prune(plan.prune)
-        batch = batch_at(
-            self.train_rows, self.step, size=plan.batch_size, seed=plan.seed, members=self.members
-        )
-        self.net.zero_grad(set_to_none=True)
-        with nullcontext() if self._closed_form else shared_weights(self.net):
-            losses = self._losses(batch)
-            penalties = self.penalty(self.net)
-            self._backward(losses, penalties)
+        gradients = self._gradients or self._begin_steps()
+        losses, penalties = gradients(self._batches.at(self.step))
         self.optimizer.step(self._learning_rate(self.step))
         if plan.projected:
             project_directions_(self.net)
@@ -160,23 +177,6 @@ class Run(RunState):
             )
         return rate
 
-    def _backward(self, losses: Tensor, penalties: Tensor) -> None:
-        """Differentiate ``sum(losses + reg_strength * penalties)``."""
-        terms = [losses.sum()]
-        if penalties.requires_grad:  # a penalty may be a constant
-            terms.append(self.reg_strength.dot(penalties))
-        torch.autograd.backward(terms)
-
-    def _losses(self, batch: Batch) -> Tensor:
-        losses = self.loss(self.net(batch.x), batch.y)  # (members, rows)
-        expected = (len(self.members), batch.x.shape[-2])
-        if losses.shape != expected:
-            raise ValueError(
-                f"A loss must return one number per member and row, of shape {expected}. "
-                f"Got {tuple(losses.shape)}."
-            )
-        return (losses if batch.weight is None else losses * batch.weight).mean(dim=-1)
-
     def _prune(self, prune: Pruning) -> None:
         if self.step == prune.begins_at(self.plan.steps):
             norms = [prune.norm_of(member) for member in self.members]
@@ -185,6 +185,8 @@ class Run(RunState):
             self.history.row_norms = [float(norms.mean()) for norms in row_norms(self.net)]
         mix = prune.mix_at(self.step, self.plan.steps)
         if mix > 0:
+            if float(self.net.layers[0].prune_mix) == 0:
+                self.end_steps()
             self.net.set_prune_mix(mix)
         part = prune.part_at(self.step, self.plan.steps)
         if prune.drop and part:
@@ -218,7 +220,7 @@ class Run(RunState):
         total = torch.zeros(len(self.members), dtype=rows.x.dtype, device=self.device)
         with shared_weights(self.net):
             for part in torch.split(positions, chunk):
-                total += self._losses(rows.at(part)) * len(part)
+                total += mean_losses(self.net, self.loss, rows.at(part)) * len(part)
         return total / rows.count
 
     def _drop_diverged(self, losses: list[float], penalties: Tensor) -> None:
@@ -233,7 +235,7 @@ class Run(RunState):
             return
         for position, is_fine in enumerate(fine):
             if not is_fine:
-                member, penalty = self.members[position], float(penalties.detach()[position])
+                member, penalty = self.members[position], float(penalties[position])
                 lost = Divergence(member, self.step, losses[position], penalty)
                 self.history.diverged.append(lost)
         if not any(fine):
@@ -243,6 +245,7 @@ class Run(RunState):
     def drop(self, keep: Tensor) -> None:
         """Go on with some of the members, by place or as a mask; the optimiser's state follows."""
         keep = keep.nonzero().flatten() if keep.dtype == torch.bool else keep
+        self.end_steps()
         net = take_members(self.net, keep)
         self.optimizer = self.optimizer.take(net.parameters(), keep)
         self.net = net

@@ -44,9 +44,9 @@ def binary_cross_entropy(output: Tensor, target: Tensor) -> Tensor:
             "A binary cross-entropy needs one output, the logit. Got a network with "
             f"{output.shape[-1]}: use 'cross_entropy' for classes."
         )
-    logit = output.squeeze(-1)
-    # softplus(z) - t z, stable for large logits of either sign.
-    return functional.softplus(logit) - target.squeeze(-1) * logit
+    # softplus(z) - t z, stable for large logits of either sign; from 40 on, softplus(z) is z.
+    softplus = functional.softplus(output, threshold=40)
+    return torch.addcmul(softplus, target, output, value=-1).squeeze(-1)
 
 
 def cross_entropy(output: Tensor, target: Tensor) -> Tensor:
@@ -61,6 +61,38 @@ LOSSES: dict[str, Loss] = {
     "huber": huber,
     "binary_cross_entropy": binary_cross_entropy,
     "cross_entropy": cross_entropy,
+}
+
+
+def _squared_error_slope(output: Tensor, target: Tensor) -> Tensor:
+    return (output - target).mul_(2 / output.shape[-1])
+
+
+def _absolute_error_slope(output: Tensor, target: Tensor) -> Tensor:
+    return (output - target).sgn_().div_(output.shape[-1])
+
+
+def _huber_slope(output: Tensor, target: Tensor) -> Tensor:
+    return (output - target).clamp_(-1, 1).div_(output.shape[-1])
+
+
+def _binary_cross_entropy_slope(output: Tensor, target: Tensor) -> Tensor:
+    return torch.sigmoid(output).sub_(target)
+
+
+def _cross_entropy_slope(output: Tensor, target: Tensor) -> Tensor:
+    index = target.long().expand(*output.shape[:-1], 1)
+    slope = torch.softmax(output, dim=-1)
+    return slope.scatter_add_(-1, index, slope.new_full((), -1.0).expand(index.shape))
+
+
+# The slope of each loss in the outputs, of the shape of the outputs.
+SLOPES: dict[Loss, Loss] = {
+    squared_error: _squared_error_slope,
+    absolute_error: _absolute_error_slope,
+    huber: _huber_slope,
+    binary_cross_entropy: _binary_cross_entropy_slope,
+    cross_entropy: _cross_entropy_slope,
 }
 
 

@@ -30,8 +30,9 @@ class Plan:
         Project the directions onto the L1 ball after each step.
     seed : int
         Of the batches.
-    matmul_precision : {"highest", "high", "medium"}
-        "medium" allows products in bfloat16; see ``torch.set_float32_matmul_precision``.
+    matmul_precision : {"highest", "medium"}
+        "medium" allows products in bfloat16 where the processor has them and the gradients are
+        written out (plain ReLU networks). The precision of torch itself is never touched.
     progress : bool
         Show a progress bar.
     """
@@ -43,7 +44,7 @@ class Plan:
     prune: Pruning | None = None
     projected: bool = False
     seed: int = 0
-    matmul_precision: Literal["highest", "high", "medium"] = "highest"
+    matmul_precision: Literal["highest", "medium"] = "highest"
     progress: bool = True
 
     def __post_init__(self) -> None:

@@ -127,10 +127,9 @@ def rescale_rows_(net: Network, norms: Tensor, optimizer: Adam) -> None:
 def _bring_rows_to_(direction: Tensor, norms: Tensor, optimizer: Adam) -> None:
     factor = (norms / row_norm(direction).clamp(min=1e-30))[..., None, None]
     direction.mul_(factor)
-    state = optimizer.state.get(direction)
-    if state:
-        state["exp_avg"].div_(factor)  # gradients shrink as directions grow
-        state["exp_avg_sq"].div_(factor.square())
+    state = optimizer.state[direction]
+    state["exp_avg"].div_(factor)  # gradients shrink as directions grow
+    state["exp_avg_sq"].div_(factor.square())
 
 
 @torch.no_grad()
@@ -184,9 +183,7 @@ def _drop_inputs_(direction: Tensor, dropped: Tensor, optimizer: Adam) -> None:
     """Set the weights of some inputs to zero, and lengthen rows that have become short."""
     columns, norms = dropped[..., None, None, :], row_norm(direction)
     direction.masked_fill_(columns, 0.0)
-    state = optimizer.state.get(direction)
-    if state:
-        state["exp_avg"].masked_fill_(columns, 0.0)
+    optimizer.state[direction]["exp_avg"].masked_fill_(columns, 0.0)
     least = norms.clamp(max=LEAST_NORM)
     _bring_rows_to_(direction, row_norm(direction).maximum(least), optimizer)
 

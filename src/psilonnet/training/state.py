@@ -69,5 +69,8 @@ class RunState(Protocol):
     def mean_loss(self, rows: Rows) -> Tensor:
         """Return the weighted mean loss of each member over rows, of shape (members,)."""
 
+    def end_steps(self) -> None:
+        """Leave an ordinary network, which may be changed; the next step begins anew with it."""
+
     def drop(self, keep: Tensor) -> None:
         """Go on with some of the members, by place or as a mask; the optimiser's state follows."""
