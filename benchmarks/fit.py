@@ -4,10 +4,18 @@ Beside it, where they are installed, RealMLP and CatBoost with their defaults. S
 processor's time on one thread, fits in turn, medians.
 
     python -m benchmarks.fit [--quick | --tiny]
+
+With ``--other`` it fits with two versions of this library in turn instead: the one that runs it,
+and the one that another Python has installed; five seeds, and the log loss on fresh rows of each.
+
+    python -m benchmarks.fit --other OTHER_ENVIRONMENT/bin/python
 """
 
 import argparse
+import json
 import logging
+import subprocess
+import sys
 from collections.abc import Callable
 from importlib import import_module
 from importlib.util import find_spec
@@ -18,6 +26,7 @@ from typing import Any
 import numpy as np
 import torch
 from sklearn.datasets import make_classification
+from sklearn.metrics import log_loss
 
 from benchmarks.figures import print_figures
 from psilonnet import PSiLONClassifier
@@ -50,14 +59,54 @@ PEERS: dict[str, tuple[str, Callable[..., Any]]] = {
 }
 
 
+def fit_once(seed: int, *, quick: bool) -> dict[str, float]:
+    """Return the seconds of one fit, and the log loss on rows that it has not seen."""
+    x, y = make_classification(3 * ROWS, COLUMNS, n_informative=10, flip_y=0.1, random_state=seed)
+    steps = 20 if quick else "auto"
+    model = PSiLONClassifier(max_steps=steps, random_state=seed, verbose=False)
+    begin = process_time()
+    model.fit(x[:ROWS], y[:ROWS])
+    seconds = process_time() - begin
+    return {"seconds": seconds, "loss": log_loss(y[ROWS:], model.predict_proba(x[ROWS:]))}
+
+
+def against(other: str, *, quick: bool) -> dict[str, float]:
+    """Return how this version compares with that of another Python, fits in turn."""
+    results: dict[str, list[dict[str, float]]] = {sys.executable: [], other: []}
+    for seed in range(1 if quick else 5):
+        for python, found in results.items():
+            size = ["--quick"] if quick else []
+            command = [python, "-m", "benchmarks.fit", "--seed", str(seed), *size]
+            done = subprocess.run(command, capture_output=True, text=True, check=True)
+            found.append(json.loads(done.stdout.splitlines()[-1]))
+            print(f"seed {seed}: {found[-1]}  {python}", flush=True)
+    ours, theirs = results.values()
+    pairs = list(zip(ours, theirs, strict=True))
+    return {
+        "seconds": median(own["seconds"] for own in ours),
+        "other_seconds": median(own["seconds"] for own in theirs),
+        "ratio_of_times": median(a["seconds"] / b["seconds"] for a, b in pairs),
+        "ratio_of_losses": median(a["loss"] / b["loss"] for a, b in pairs),
+        "worst_ratio_of_losses": max(a["loss"] / b["loss"] for a, b in pairs),
+    }
+
+
 def main() -> None:
     """Fit all in turn and print the seconds of each."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="few steps, one round")
     parser.add_argument("--tiny", action="store_true", help="once, to show that it runs")
+    parser.add_argument("--other", help="the Python of an environment with another version")
+    parser.add_argument("--seed", type=int, help="fit once, as --other does")
     given = parser.parse_args()
     quick = given.quick or given.tiny
     torch.set_num_threads(1)
+    if given.seed is not None:
+        print_figures(fit_once(given.seed, quick=quick))
+        return
+    if given.other is not None:
+        print_figures(against(given.other, quick=quick))
+        return
     rows = 200 if given.tiny else ROWS
     x, y = make_classification(rows, COLUMNS, n_informative=10, flip_y=0.1, random_state=0)
     fits = {"psilonnet": fit_psilonnet}

@@ -32,6 +32,7 @@ RUNTIMES = ("torch", "numpy", "onnx", "scikit-learn_MLP", "random_forest")
 KEYS = {
     "step": STEP_KEYS,
     "population": POPULATION_KEYS,
+    "fit_step": {"worst_ratio_l1", "worst_ratio_l2", "ratio_m1", "ratio_m10", "overhead_w64_ms"},
     "certify": {"global_over_predict", "local_over_predict"},
     "fit": {"psilonnet_seconds"},
     "predict": {f"{kind}_{name}" for kind in ("latency_us", "rows_per_s") for name in RUNTIMES},

@@ -76,7 +76,7 @@ def default_dtype(dtype):
         torch.set_default_dtype(before)
 
 
-def promises(model, frame):
+def statements(model, frame):
     """Return what a model says of rows, as one array per question."""
     if isinstance(model, PSiLONClassifier):
         return [
@@ -94,14 +94,14 @@ def test_models_do_not_depend_on_the_default_dtype(name, tmp_path):
         with default_dtype(dtype):
             model, frame = fitted(name)
             model.save(tmp_path / str(dtype))
-            said.append(promises(model, frame))
-            said.append(promises(pickle.loads(pickle.dumps(model)), frame))
+            said.append(statements(model, frame))
+            said.append(statements(pickle.loads(pickle.dumps(model)), frame))
     narrow, wide = (read_model_file(tmp_path / f"torch.float{bits}") for bits in (32, 64))
     assert narrow[0] == wide[0]
     assert all(t.dtype == torch.float32 and t.equal(wide[1][name]) for name, t in narrow[1].items())
     with default_dtype(torch.float64):
-        said.append(promises(psilonnet.load(tmp_path / "torch.float32"), frame))
-    said.append(promises(psilonnet.load(tmp_path / "torch.float64"), frame))
+        said.append(statements(psilonnet.load(tmp_path / "torch.float32"), frame))
+    said.append(statements(psilonnet.load(tmp_path / "torch.float64"), frame))
     for answers in said[1:]:
         for answer, first in zip(answers, said[0], strict=True):
             np.testing.assert_array_equal(answer, first)
