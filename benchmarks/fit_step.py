@@ -3,7 +3,8 @@
 A step is all that the loop does: batch, forward, loss, penalty, backward, Adam, bookkeeping. The
 bare products are those that any training of these networks must make: one of each layer forward,
 one for its weights and, but for the first layer, one for its inputs, into memory that is kept.
-Three hidden layers, batches of 256 rows in float32 on one thread; milliseconds of one member.
+Three hidden layers, batches of 256 rows in float32 on one thread; milliseconds of one member. The
+last column is a step of the pruning stage, over one before it.
 
     python -m benchmarks.fit_step [--quick | --tiny]
 """
@@ -11,6 +12,7 @@ Three hidden layers, batches of 256 rows in float32 on one thread; milliseconds 
 import argparse
 from collections.abc import Callable
 from itertools import pairwise, product
+from statistics import median
 from typing import Any
 
 import torch
@@ -18,17 +20,20 @@ import torch
 from benchmarks.figures import print_figures
 from experiments.timing import interleaved
 from psilonnet.nn import PSiLONNet, path_norm_penalty
-from psilonnet.training import Plan, Rows, Run
+from psilonnet.training import Plan, Pruning, Rows, Run
 
 ROWS, BATCH, COLUMNS, DEPTH = 2000, 256, 20, 3
 KINDS: dict[str, dict[str, Any]] = {
     "L1": {"normalization": "l1", "length": "shared"},
     "L2": {"normalization": "l2", "length": "per_row"},
 }
+STAGE = Pruning(steps=10**6, row_norm=2.0)
 Step = Callable[[], object]
 
 
-def training_step(kind: str, members: int, pieces: int, width: int) -> Step:
+def training_step(
+    kind: str, members: int, pieces: int, width: int, prune: Pruning | None = None
+) -> Step:
     """Return one step of our loop."""
     x = torch.randn(ROWS, COLUMNS, generator=torch.Generator().manual_seed(0))
     quantiles = torch.linspace(0, 1, pieces + 1)[1:-1]
@@ -47,7 +52,7 @@ def training_step(kind: str, members: int, pieces: int, width: int) -> Step:
         loss="binary_cross_entropy",
         penalty=path_norm_penalty,
         reg_strength=1e-3,
-        plan=Plan(steps=10**6, batch_size=BATCH, evaluate_every=10**6, progress=False),
+        plan=Plan(steps=10**6, batch_size=BATCH, evaluate_every=10**6, prune=prune, progress=False),
     )
     return run.take_step
 
@@ -84,12 +89,14 @@ def main() -> None:
 
     ratios: dict[str, dict[tuple[int, int, int], float]] = {kind: {} for kind in KINDS}
     above: dict[int, float] = {}
+    pruning: list[float] = []
     print("milliseconds of a member-step, and its ratio to the bare products")
-    print("width pieces members   bare     L1           L2")
+    print("width pieces members   bare     L1           L2    pruning")
     for shape in product(widths, (1, 8), counts):
         width, pieces, members = shape
         cases: dict[str, Step] = {"bare": bare_products(members, pieces, width)}
         cases |= {kind: training_step(kind, members, pieces, width) for kind in KINDS}
+        cases["pruning"] = training_step("L1", members, pieces, width, STAGE)
         seconds = interleaved(cases, rounds=rounds, warmup=1 if given.tiny else 5)
         shown = f"{width:5} {pieces:6} {members:7} {1e3 * seconds['bare'] / members:6.2f} "
         for kind in KINDS:
@@ -97,7 +104,8 @@ def main() -> None:
             shown += f"{1e3 * seconds[kind] / members:6.2f} {ratios[kind][shape]:5.2f} "
         if width == 64 and pieces == 1:
             above[members] = 1e3 * (seconds["L1"] - seconds["bare"])
-        print(shown, flush=True)
+        pruning.append(seconds["pruning"] / seconds["L1"])
+        print(f"{shown} {pruning[-1]:5.2f}", flush=True)
 
     wide = {kind: {k: r for k, r in ratios[kind].items() if k[0] >= 128} for kind in KINDS}
     print_figures(
@@ -107,6 +115,8 @@ def main() -> None:
             "ratio_m1": ratios["L1"][128, 1, 1],
             "ratio_m10": ratios["L1"][128, 1, 10],
             "overhead_w64_ms": above[1],
+            "pruning_over_l1": median(pruning),
+            "worst_pruning_over_l1": max(pruning),
             "overhead_w64_ms_per_member_m10": above[10] / 10,
         }
     )

@@ -49,6 +49,7 @@ TESTED_BY = {
     "training/flat": "training/test_explicit",
     "training/gradients": "training/test_explicit",
     "training/products": "training/test_explicit",
+    "training/projected_rows": "training/test_explicit",
     "training/state": "training/test_callbacks",
     "training/weight_rows": "training/test_explicit",
     "training/weights": "training/test_explicit",

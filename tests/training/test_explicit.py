@@ -5,11 +5,13 @@ from itertools import product
 import pytest
 import torch
 
+from psilonnet.functional import row_norm
 from psilonnet.nn import VARIANTS, PSiLONNet, make_net, path_norm_penalty, weight_decay_penalty
 from psilonnet.training import LOSSES, Batch, Plan, Pruning, Rows, Run, stack_members
 from psilonnet.training.explicit import ExplicitGradients, is_explicit
 from psilonnet.training.gradients import _AutogradGradients, make_gradients
 from psilonnet.training.products import _exact, _rounded, multiply_in
+from psilonnet.training.projected_rows import ProjectedRows
 from training.small_runs import run_of, small_net
 
 KINDS = {
@@ -187,16 +189,53 @@ def test_everything_else_is_left_to_autograd():
         assert not is_explicit(net, loss, path_norm_penalty)
         made = make_gradients(net, loss, path_norm_penalty, torch.zeros(2), "highest")
         assert isinstance(made, _AutogradGradients)
+    per_row = PSiLONNet(5, 1, width=4, depth=2, members=(2,), **KINDS["L1 per row"])
+    assert is_explicit(per_row, loss, path_norm_penalty)
+    per_row.set_prune_mix(0.5)  # no closed form, and its weights are no multiples of directions
+    assert not is_explicit(per_row, loss, path_norm_penalty)
     plain.layers[0].direction.requires_grad_(False)
     assert not is_explicit(plain, loss, path_norm_penalty)
 
 
-def test_pruning_goes_on_from_the_written_gradients():
-    """The stage is differentiated by autograd; what came before it was not."""
-    run = run_of(small_net(), steps=30, prune=Pruning(steps=10))
-    net = run.train()
-    assert (net.exact_sparsity() > 0).all()
-    assert run.optimizer.steps == 30
+@pytest.mark.parametrize("mix", [0.1, 0.6, 1.0])
+@pytest.mark.parametrize("norm", [0.3, 1.0, 4.0, 40.0])
+@pytest.mark.parametrize("pieces", [1, 2, 4])
+def test_gradients_of_the_pruning_stage_are_those_of_autograd(mix, norm, pieces, generator):
+    """Rows inside the ball and outside, with zeros, zero rows and ties."""
+    for dtype in TOLERANCE:
+        net = make_population("shared L1", generator, pieces=pieces)
+        with torch.no_grad():
+            for layer in net.layers:
+                norms = row_norm(layer.direction).clamp(min=1e-9)
+                layer.direction.mul_(norm / norms[..., None, None])
+                layer.direction[1, :, :, 2] = 0  # an input that was dropped
+        net.set_prune_mix(mix)
+        batch = make_batch(net, "squared_error", generator, own=True, weights=2)
+        assert_equal_to_autograd(net, batch, "squared_error", dtype)
+
+
+def test_threshold_does_not_depend_on_where_its_search_began(generator):
+    m = torch.rand(2, 300, 40, generator=generator)
+    warm = ProjectedRows(m, m, m, inputs=2, axes=(2,))
+    warm.project()
+    m.mul_(0.5 + torch.rand(2, 300, 40, generator=generator))
+    cold = ProjectedRows(m, m, m, inputs=2, axes=(2,))
+    assert warm.project().equal(cold.project())
+    assert cold.project().equal(cold.project())
+    torch.testing.assert_close(cold.sparse.sum(dim=-1), torch.ones(2, 300))
+
+
+def test_a_training_that_prunes_ends_where_that_of_autograd_does(monkeypatch):
+    def trained():
+        net = small_net(seed=1, dtype=torch.float64)
+        prune = Pruning(steps=40, row_norm=2.0, settle=20, drop=0.2)
+        return run_of(net, steps=80, prune=prune).train()
+
+    written = trained()
+    assert (written.exact_sparsity() > 0.3).all()
+    monkeypatch.setattr("psilonnet.training.gradients.is_explicit", lambda *_: False)
+    for a, b in zip(written.parameters(), trained().parameters(), strict=True):
+        assert (a - b).abs().max() <= 1e-9
 
 
 def test_products_in_bfloat16_are_chosen_where_the_processor_has_them(monkeypatch):

@@ -47,7 +47,8 @@ def is_explicit(net: Network, loss: Loss, penalty: Callable[[Network], Tensor]) 
         and type(first) in (NormalizedLinear, KnotLinear)
         and all(type(layer) is ReLULinear for layer in others)
         and all(_is_plain(layer) for layer in net.layers)
-        and len({layer.normalization for layer in net.layers}) == 1
+        and len({(layer.normalization, float(layer.prune_mix)) for layer in net.layers}) == 1
+        and (float(first.prune_mix) == 0 or has_closed_form(net))
         and first.direction.device.type == "cpu"
         and loss in SLOPES
         and penalty is path_norm_penalty
@@ -57,7 +58,7 @@ def is_explicit(net: Network, loss: Loss, penalty: Callable[[Network], Tensor]) 
 def _is_plain(layer: NormalizedLinear) -> bool:
     parameters = (layer.direction, layer.length, layer.bias)
     trained = all(p is not None and p.requires_grad for p in parameters)
-    return trained and layer.normalization in ORDERS and float(layer.prune_mix) == 0
+    return trained and layer.normalization in ORDERS
 
 
 class ExplicitGradients:
@@ -118,7 +119,9 @@ class ExplicitGradients:
         x = batch.x
         if x.shape[-1] != self.shape.pieces * self.shape.inputs:
             x = self.net.layers[0].split(x)
+        mix = float(self.net.layers[0].prune_mix)
         for part in self._parts_for(x.shape[-2]):
+            part.weights.prune(mix)
             part.weights.make()
             output = part.forward(part.own(x, 2))
             y = part.own(batch.y, 2)

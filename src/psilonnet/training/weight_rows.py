@@ -12,6 +12,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from psilonnet.training.projected_rows import ProjectedRows
+
 
 class PerRow(NamedTuple):
     """One number for each row, of shape (members, rows) each.
@@ -22,12 +24,16 @@ class PerRow(NamedTuple):
     scale : the factors from directions to weights
     along : the products of the weights' gradients and the directions
     normal : the factors of the gradient of the norm, which is taken off
+    share : the factors from projected directions to weights
+    along_projected : the products of the weights' gradients and the projected directions
     """
 
     norm: Tensor
     scale: Tensor
     along: Tensor
     normal: Tensor
+    share: Tensor
+    along_projected: Tensor
 
     def part(self, start: int, stop: int) -> PerRow:
         """Return the numbers of some rows."""
@@ -59,7 +65,16 @@ class FirstRows:
         self._mass = self._largest.squeeze(1)  # (members, in, out)
         self._products = self._scratch.flatten(1, 2)
         self.numbers = numbers
-        self._scale, self._normal = numbers.scale[:, None, None], numbers.normal[:, None, None]
+        self._scale, self._normal, self._share = (
+            per_row[:, None, None] for per_row in (numbers.scale, numbers.normal, numbers.share)
+        )
+        self.projected: ProjectedRows | None = None
+
+    def begin_pruning(self) -> None:
+        """Make place for the projected directions."""
+        self.projected = ProjectedRows(
+            self.direction, self._magnitude, self._largest, inputs=2, axes=(1, 2)
+        )
 
     def measure(self) -> None:
         """Write the norms."""
@@ -72,16 +87,24 @@ class FirstRows:
             torch.sum(self._mass.square(), dim=1, out=self.numbers.norm).sqrt_()
 
     def make(self) -> None:
-        """Make the weight; see Eq. (1)."""
+        """Make the weight; see Eq. (1) and, for the pruning stage, Eq. (5)."""
         torch.mul(self.direction, self._scale, out=self.weight)
+        if self.projected is not None:
+            self.weight.addcmul_(self.projected.project(), self._share)
 
     def multiply_out(self) -> None:
         """Write the product of the gradient and the direction of each row."""
         torch.mul(self.gradient, self.direction, out=self._scratch)
         torch.sum(self._products, dim=1, out=self.numbers.along)
+        if self.projected is not None:
+            self.projected.multiply_out(self.gradient, self.numbers.along_projected)
 
     def pull_back(self) -> None:
         """Make the gradient ``scale * gradient - normal * d norm``; see Eq. (2)."""
+        if self.projected is not None:
+            off = self.projected.pull_back(self.gradient, self._scale, self._share, self._normal)
+            self.gradient.addcmul_(self._signs(), off, value=-1)
+            return
         if self.order == 1:
             slope = self._signs()
         else:
@@ -126,30 +149,47 @@ class OtherRows:
             torch.empty_like(direction, memory_format=torch.contiguous_format) for _ in range(3)
         )
         self.numbers = numbers
-        self._scale, self._normal = numbers.scale.unsqueeze(-1), numbers.normal.unsqueeze(-1)
+        self._scale, self._normal, self._share = (
+            per_row.unsqueeze(-1) for per_row in (numbers.scale, numbers.normal, numbers.share)
+        )
+        self.projected: ProjectedRows | None = None
+
+    def begin_pruning(self) -> None:
+        """Make place for the projected directions."""
+        self.projected = ProjectedRows(
+            self.direction, self.magnitude, self.magnitude, inputs=2, axes=(2,)
+        )
 
     def measure(self) -> None:
         """Write the norms."""
         if self.order == 1:
-            torch.abs(self.direction, out=self._scratch)
-            torch.sum(self._scratch, dim=-1, out=self.numbers.norm)
+            torch.abs(self.direction, out=self.magnitude)
+            torch.sum(self.magnitude, dim=-1, out=self.numbers.norm)
         else:
             torch.linalg.vector_norm(self.direction, dim=-1, out=self.numbers.norm)
 
     def make(self) -> None:
-        """Make the weight; see Eq. (1)."""
+        """Make the weight; see Eq. (1) and, for the pruning stage, Eq. (5)."""
         torch.mul(self.direction, self._scale, out=self.weight)
+        if self.projected is not None:
+            self.weight.addcmul_(self.projected.project(), self._share)
 
     def multiply_out(self) -> None:
         """Write the product of the gradient and the direction of each row."""
         torch.mul(self.gradient, self.direction, out=self._scratch)
         torch.sum(self._scratch, dim=-1, out=self.numbers.along)
+        if self.projected is not None:
+            self.projected.multiply_out(self.gradient, self.numbers.along_projected)
 
     def pull_back(self) -> None:
         """Make the gradient ``scale * gradient - normal * d norm``; see Eq. (2)."""
         slope = self.direction
         if self.order == 1:
             slope = torch.sgn(self.direction, out=self._scratch)
+        if self.projected is not None:
+            off = self.projected.pull_back(self.gradient, self._scale, self._share, self._normal)
+            self.gradient.addcmul_(slope, off, value=-1)
+            return
         self.gradient.mul_(self._scale).addcmul_(slope, self._normal, value=-1)
 
     def make_magnitude(self) -> None:

@@ -111,7 +111,8 @@ class Weights:
     def __init__(self, shape: Shape, values: Lines, gradients: Lines) -> None:
         self.shape = shape
         count, width, rows = len(values.first), shape.width, sum(shape.outputs)
-        self._numbers = PerRow(*values.first.new_empty(4, count, rows).unbind(0))
+        self._numbers = PerRow(*values.first.new_zeros(len(PerRow._fields), count, rows).unbind(0))
+        self._mix = 0.0
         below, above = self._numbers.part(0, width), self._numbers.part(width, rows)
         self.first = FirstRows(values.first, gradients.first, below, shape.order)
         self.others = OtherRows(values.others, gradients.others, above, shape.order)
@@ -124,13 +125,24 @@ class Weights:
         self._path = _PathNorm(self)
         self._least = smallest_norm(values.first.dtype)
 
+    def prune(self, mix: float) -> None:
+        """Set the share of the projection in the weights; see Eq. (5)."""
+        if mix and not self._mix:
+            self.first.begin_pruning()
+            self.others.begin_pruning()
+        self._mix = mix
+
     def make(self) -> None:
         """Make the weights of the present directions and lengths; see Eq. (1)."""
         numbers = self._numbers
         self.first.measure()
         self.others.measure()
         torch.threshold_(numbers.norm, self._least, 1.0)  # a zero row stays zero
-        torch.div(self._lengths.of_rows(), numbers.norm, out=numbers.scale)
+        lengths = self._lengths.of_rows()
+        torch.div(lengths, numbers.norm, out=numbers.scale)
+        if self._mix:
+            numbers.scale.mul_(1 - self._mix)
+            torch.mul(lengths, self._mix, out=numbers.share)
         self.first.make()
         self.others.make()
 
@@ -145,6 +157,8 @@ class Weights:
             numbers.normal.div_(numbers.norm)
         self.first.pull_back()
         self.others.pull_back()
+        if self._mix:
+            numbers.along.lerp_(numbers.along_projected, self._mix)
         self._lengths.pull_back(numbers.along)
 
     def add_path_norm(self, strengths: Tensor) -> Tensor:
