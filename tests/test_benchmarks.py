@@ -60,7 +60,12 @@ def last_line(repo, module, size="--quick"):
     return json.loads(done.stdout.splitlines()[-1])
 
 
-@pytest.mark.parametrize("name", KEYS)
+SLOW = ("predict", "scale", "step")  # a minute and more each
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.long] * (name in SLOW)) for name in KEYS]
+)
 def test_benchmark_runs_and_ends_with_its_keys(name, repo):
     figures = last_line(repo, f"benchmarks.{name}", "--tiny")
     assert KEYS[name] <= set(figures)

@@ -249,6 +249,7 @@ class ClosedForm:
         self._strengths, self._penalties = strengths.numpy()[:, None], penalties.numpy()
         self._own = np.eye(len(shape.outputs), dtype=bool)
 
+    @np.errstate(over="ignore", invalid="ignore")  # such a member counts as diverged
     def add(self) -> None:
         """Write the penalties; add their gradients times the strengths to those of the lengths."""
         inner, last = self._inner, self._last
