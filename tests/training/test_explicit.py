@@ -5,7 +5,7 @@ from itertools import product
 import pytest
 import torch
 
-from psilonnet.functional import row_norm
+from psilonnet.functional import project_sphere, row_norm
 from psilonnet.nn import VARIANTS, PSiLONNet, make_net, path_norm_penalty, weight_decay_penalty
 from psilonnet.training import LOSSES, Batch, Plan, Pruning, Rows, Run, stack_members
 from psilonnet.training.explicit import ExplicitGradients, is_explicit
@@ -214,15 +214,13 @@ def test_gradients_of_the_pruning_stage_are_those_of_autograd(mix, norm, pieces,
         assert_equal_to_autograd(net, batch, "squared_error", dtype)
 
 
-def test_threshold_does_not_depend_on_where_its_search_began(generator):
-    m = torch.rand(2, 300, 40, generator=generator)
-    warm = ProjectedRows(m, m, m, inputs=2, axes=(2,))
-    warm.project()
-    m.mul_(0.5 + torch.rand(2, 300, 40, generator=generator))
-    cold = ProjectedRows(m, m, m, inputs=2, axes=(2,))
-    assert warm.project().equal(cold.project())
-    assert cold.project().equal(cold.project())
-    torch.testing.assert_close(cold.sparse.sum(dim=-1), torch.ones(2, 300))
+def test_projected_rows_are_those_of_the_projection(generator):
+    """Also where magnitudes are equal, or all but equal: the search for the threshold ends."""
+    v = torch.randn(3, 2000, 40, generator=generator)
+    v[0] = v[0].round(decimals=2)
+    v[1] = torch.nextafter(v[1, :, :1].expand_as(v[1]).contiguous(), v[2])
+    rows = ProjectedRows(v, v.abs(), v.abs(), inputs=2, axes=(2,))
+    torch.testing.assert_close(rows.project(), project_sphere(v.unsqueeze(-2)).squeeze(-2))
 
 
 def test_a_training_that_prunes_ends_where_that_of_autograd_does(monkeypatch):

@@ -43,7 +43,7 @@ class ProjectedRows:
         self.sparse, self._signs, self._active = (torch.empty_like(magnitude) for _ in range(3))
         self._moving = self._active
         self._support, self._products = torch.empty_like(largest), torch.empty_like(magnitude)
-        self._threshold: Tensor | None = None
+        self._terms = torch.empty_like(largest)
         self._count = largest.new_empty(())
 
     def project(self) -> Tensor:
@@ -61,25 +61,21 @@ class ProjectedRows:
     def _find_threshold(self) -> Tensor:
         """Return the threshold of each row: the ``tau`` with ``sum_i max(0, m_i - tau) = 1``.
 
-        Newton's method, as in :func:`psilonnet.functional.threshold`, but from the threshold of
-        the step before. In the end the threshold is a function of those above it alone, so it does
-        not depend on where the search began.
+        Newton's method, as in :func:`psilonnet.functional.threshold`: from the left it never passes
+        the root, and each step leaves out magnitudes below it, until there are no more.
         """
         m, axis = self.largest, self._inputs
-        tau = self._threshold
-        if tau is None:
-            tau = m.amax(dim=axis, keepdim=True) - 1
-        products, before = torch.empty_like(m), None
+        tau = m.amax(dim=axis, keepdim=True).sub_(1)
+        before: Tensor | None = None
         while True:
             torch.gt(m, tau, out=self._support)
-            count = self._support.sum(dim=axis, keepdim=True)
-            if before is not None and count.equal(before):
-                self._threshold, self._count = tau, count
+            self._count = self._support.sum(dim=axis, keepdim=True)
+            if before is not None and not bool((self._count < before).any()):
                 return tau
-            before = count
-            torch.mul(self._support, m, out=products)
-            # With nobody above it, the threshold is too high: -1 never is.
-            tau = products.sum(dim=axis, keepdim=True).sub_(1).div_(count.clamp(min=1))
+            before = self._count
+            torch.mul(self._support, m, out=self._terms)
+            total = self._terms.sum(dim=axis, keepdim=True).sub_(1)
+            tau = torch.maximum(tau, total.div_(self._count))
 
     def multiply_out(self, gradient: Tensor, out: Tensor) -> None:
         """Write the product of a gradient and each projected row."""
