@@ -7,7 +7,7 @@ import torch
 
 from psilonnet.functional import project_sphere, row_norm
 from psilonnet.nn import VARIANTS, PSiLONNet, make_net, path_norm_penalty, weight_decay_penalty
-from psilonnet.training import LOSSES, Batch, Plan, Pruning, Rows, Run, stack_members
+from psilonnet.training import LOSSES, Batch, Callback, Plan, Pruning, Rows, Run, stack_members
 from psilonnet.training.explicit import ExplicitGradients, is_explicit
 from psilonnet.training.gradients import _AutogradGradients, make_gradients
 from psilonnet.training.products import _exact, _rounded, multiply_in
@@ -163,6 +163,21 @@ def test_a_run_can_go_on_after_its_end():
     twice.train()
     for a, b in zip(whole.net.parameters(), twice.net.parameters(), strict=True):
         assert a.equal(b)
+
+
+def test_a_callback_may_give_parameters_other_values(monkeypatch):
+    class Reset(Callback):
+        def on_step(self, run):
+            if run.step == 5:
+                layer = run.net.layers[1]
+                layer.direction.data = torch.ones_like(layer.direction)
+                run.net.layers[0].bias.data.add_(1.0)
+
+    written = run_of(small_net(dtype=torch.float64), steps=9, callbacks=[Reset()]).train()
+    monkeypatch.setattr("psilonnet.training.gradients.is_explicit", lambda *_: False)
+    general = run_of(small_net(dtype=torch.float64), steps=9, callbacks=[Reset()]).train()
+    for a, b in zip(written.parameters(), general.parameters(), strict=True):
+        torch.testing.assert_close(a, b, rtol=0, atol=1e-9)
 
 
 def halved(net):

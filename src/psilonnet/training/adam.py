@@ -36,15 +36,15 @@ class Adam:
 
     def __init__(self, parameters: Iterable[Tensor], flat: Flat | None = None) -> None:
         self.parameters, self.flat = list(parameters), flat
-        self._values = [p.detach() for p in self.parameters] if flat is None else [flat.values]
-        self._moments = [[torch.zeros_like(value) for value in self._values] for _ in MOMENTS]
+        values = self.parameters if flat is None else [flat.values]
+        self._moments = [[torch.zeros_like(value.detach()) for value in values] for _ in MOMENTS]
         owners = self.parameters if flat is None else flat.parameters
         views = self._moments if flat is None else [flat.views(lines[0]) for lines in self._moments]
         self.state = {
             owner: dict(zip(MOMENTS, own, strict=True))
             for owner, *own in zip(owners, *views, strict=True)
         }
-        self._steps = torch.zeros((), device=self._values[0].device)
+        self._steps = torch.zeros((), device=values[0].device)
 
     @property
     def steps(self) -> int:
@@ -61,10 +61,10 @@ class Adam:
         self._steps += 1
         if self.flat is not None:
             first, second = self._moments
-            self._change(self._values, [self.flat.gradient], first, second, learning_rate)
+            self._change([self.flat.values], [self.flat.gradient], first, second, learning_rate)
             return
-        lines = zip(self.parameters, self._values, *self._moments, strict=True)
-        known = [(value, p.grad, *moments) for p, value, *moments in lines if p.grad is not None]
+        lines = zip(self.parameters, *self._moments, strict=True)
+        known = [(p.detach(), p.grad, *moments) for p, *moments in lines if p.grad is not None]
         values, gradients, first, second = (list(column) for column in zip(*known, strict=True))
         self._change(values, gradients, first, second, learning_rate)
 

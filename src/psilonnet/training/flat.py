@@ -38,6 +38,7 @@ class Flat:
         self.gradient = torch.zeros_like(self.values)
         for parameter, value in zip(parameters, self.views(self.values), strict=True):
             parameter.data = value
+        self._places = [parameter.data_ptr() for parameter in parameters]
 
     def _in_memory(self, place: int) -> Tensor:
         parameter = self.parameters[place].detach()
@@ -54,6 +55,11 @@ class Flat:
     def both(self) -> tuple[Tensor, Tensor]:
         """The values and the gradient."""
         return self.values, self.gradient
+
+    def holds_all(self) -> bool:
+        """Whether every parameter is still a view of the values: one may have been given others."""
+        places = zip(self.parameters, self._places, strict=True)
+        return all(parameter.data_ptr() == place for parameter, place in places)
 
     def release(self) -> None:
         """Give every parameter memory of its own again."""

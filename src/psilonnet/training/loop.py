@@ -159,6 +159,9 @@ class Run(RunState):
         plan = self.plan
         if plan.prune is not None:
             self._prune(plan.prune)
+        gradients = self._gradients
+        if gradients is not None and gradients.flat and not gradients.flat.holds_all():
+            self.end_steps()  # a callback has given parameters other values
         gradients = self._gradients or self._begin_steps()
         losses, penalties = gradients(self._batches.at(self.step))
         self.optimizer.step(self._learning_rate(self.step))

@@ -36,4 +36,5 @@ def multiply_in(precision: str) -> Multiply:
 
 def _has_bfloat16() -> bool:
     """Whether the processor multiplies bfloat16 itself; else rounding only costs time."""
-    return bool(torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported())
+    names = ("_is_avx512_bf16_supported", "_is_amx_tile_supported")  # not in every build of torch
+    return any(getattr(torch.cpu, name, bool)() for name in names)
