@@ -49,7 +49,9 @@ def ray():
 
 
 @pytest.mark.filterwarnings("ignore")  # of the back ends
-@pytest.mark.parametrize("backend", [loky, dask, ray])
+@pytest.mark.parametrize(
+    "backend", [loky, *(pytest.param(cluster, marks=pytest.mark.long) for cluster in (dask, ray))]
+)
 def test_parallel_tools_give_what_one_process_gives(backend, monkeypatch):
     monkeypatch.setenv("RAY_worker_niceness", "0")  # a busy machine would starve them
     x = np.random.default_rng(0).normal(size=(60, 2))
