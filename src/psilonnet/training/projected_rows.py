@@ -43,29 +43,32 @@ class ProjectedRows:
         self.sparse, self._signs, self._active = (torch.empty_like(magnitude) for _ in range(3))
         self._moving = self._active
         self._support, self._products = torch.empty_like(largest), torch.empty_like(magnitude)
-        self._terms = torch.empty_like(largest)
+        self._shifted, self._terms = torch.empty_like(largest), torch.empty_like(largest)
         self._count = largest.new_empty(())
 
     def project(self) -> Tensor:
         """Return the projected directions; one that is zero counts as positive."""
-        threshold = self._find_threshold()
-        torch.sub(self.magnitude, threshold, out=self.sparse).clamp_(min=0)
+        # Shifted so that the largest is 0: what is above the threshold is then at most 1 in size.
+        top = self.largest.amax(dim=self._inputs, keepdim=True)
+        torch.sub(self.largest, top, out=self._shifted)
+        tau = self._find_threshold()
+        torch.sub(self.magnitude, top, out=self.sparse).sub_(tau).clamp_(min=0)
         torch.sgn(self.sparse, out=self._active)
         torch.sgn(self.direction, out=self._signs)
         self._moving = self._active
-        if bool((threshold < 0).any()):  # rows inside the ball grow, and what is zero in them too
+        if bool((top + tau < 0).any()):  # rows inside the ball grow, and what is zero in them too
             self._moving = self._active * self._signs.abs()
             self._signs.copy_(torch.copysign(self._signs.new_ones(()), self.direction))
         return self.sparse.mul_(self._signs)
 
     def _find_threshold(self) -> Tensor:
-        """Return the threshold of each row: the ``tau`` with ``sum_i max(0, m_i - tau) = 1``.
+        """Return the ``tau`` of each row with ``sum_i max(0, m_i - tau) = 1`` for the shifted m.
 
         Newton's method, as in :func:`psilonnet.functional.threshold`: from the left it never passes
         the root, and each step leaves out magnitudes below it, until there are no more.
         """
-        m, axis = self.largest, self._inputs
-        tau = m.amax(dim=axis, keepdim=True).sub_(1)
+        m, axis = self._shifted, self._inputs
+        tau = torch.full_like(m.narrow(axis, 0, 1), -1.0)
         before: Tensor | None = None
         while True:
             torch.gt(m, tau, out=self._support)
