@@ -1,9 +1,11 @@
 """Layers and networks for PyTorch, and the paper's variants of them."""
 
+from psilonnet.nn.averaged import AveragedNet, Part
 from psilonnet.nn.crelu import CReLUBlock, CReLULinear
 from psilonnet.nn.fold import fold
 from psilonnet.nn.init import orthogonal_
 from psilonnet.nn.linear import NormalizedLinear, shared_weights
+from psilonnet.nn.maps import BEND, Bend, ColumnMap
 from psilonnet.nn.mlp import PSiLONNet
 from psilonnet.nn.network import Network
 from psilonnet.nn.penalty import has_closed_form, path_norm_penalty, weight_decay_penalty
@@ -13,14 +15,19 @@ from psilonnet.nn.resnet import PSiLONResNet
 from psilonnet.nn.variants import VARIANTS, Variant, make_net
 
 __all__ = [
+    "BEND",
     "VARIANTS",
+    "AveragedNet",
+    "Bend",
     "CReLUBlock",
     "CReLULinear",
+    "ColumnMap",
     "KnotLinear",
     "Network",
     "NormalizedLinear",
     "PSiLONNet",
     "PSiLONResNet",
+    "Part",
     "PlainLayer",
     "PlainNet",
     "ReLULinear",
