@@ -28,6 +28,7 @@ from psilonnet.training.population import (
 )
 from psilonnet.training.projected import project_directions_
 from psilonnet.training.pruning import Pruning, live_widths
+from psilonnet.training.rising import RisingPath
 from psilonnet.training.schedules import one_cycle, trapezoid, trapezoid_of
 from psilonnet.training.state import RunState
 
@@ -47,6 +48,7 @@ __all__ = [
     "PopulationTooLargeError",
     "ProgressBar",
     "Pruning",
+    "RisingPath",
     "Rows",
     "Run",
     "RunState",

@@ -32,7 +32,10 @@ def _fingerprint(run: RunState) -> str:
         "steps": plan.steps,
         "batch_size": plan.batch_size,
         "learning_rates": [plan.schedule(k / 16) for k in range(17)],
+        "factors": plan.strength and [plan.strength(k / 16) for k in range(17)],
+        "average": plan.average,
         "evaluate_every": plan.evaluate_every,
+        "marks": plan.marks,
         "prune": None if plan.prune is None else asdict(plan.prune),
         "projected": plan.projected,
         "matmul_precision": plan.matmul_precision,
@@ -81,10 +84,14 @@ def save_checkpoint(run: RunState, path: str | os.PathLike[str]) -> None:
     tensors["running_loss"] = torch.tensor(run.running_loss, dtype=torch.float64)
     tensors["first_loss"] = torch.tensor(run.first_loss, dtype=torch.float64)
     tensors["owed"], tensors["start"] = run.owed, run.start
+    average = run.weight_average
+    if average is not None:
+        tensors |= {f"average.{k}": value for k, value in enumerate(average.values)}
     facts = {
         "fingerprint": _fingerprint(run),
         "step": run.step,
         "members": run.members,
+        "averaged": average.taken if average else 0,
         "history": {
             "step": history.step,
             "learning_rate": history.learning_rate,
@@ -126,6 +133,10 @@ def load_checkpoint(run: RunState, path: str | os.PathLike[str]) -> None:
         for moment in MOMENTS:
             run.optimizer.state[parameter][moment].copy_(tensors[f"adam.{moment}.{name}"])
     run.optimizer.steps = run.step
+    if run.weight_average is not None:
+        saved = [name for name in tensors if name.startswith("average.")]
+        run.weight_average.values = [tensors[f"average.{k}"] for k in range(len(saved))]
+        run.weight_average.taken = facts["averaged"]
     run.running_loss = tensors["running_loss"].tolist()
     run.first_loss = tensors["first_loss"].tolist()
     run.owed = tensors["owed"]

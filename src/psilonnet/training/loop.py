@@ -23,6 +23,7 @@ from psilonnet.training.population import check_memory, members_of, take_members
 from psilonnet.training.projected import project_directions_
 from psilonnet.training.pruning import drop_neurons_, rescale_rows_, row_norms
 from psilonnet.training.state import RunState
+from psilonnet.training.weight_average import WeightAverage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -97,13 +98,16 @@ class Run(RunState):
         # The shares of the bound that earlier parts of the pruning left over.
         self.owed = strengths.new_zeros(len(self.members), len(net.layers) - 1)
         self.optimizer = Adam(net.parameters())
+        self.weight_average = WeightAverage(self.plan.average) if self.plan.average else None
+        self._strengths = self.reg_strength.clone()  # at this step
         self._gradients: Gradients | None = None
         self._batches = Batches(self.train_rows, size=1, seed=0, members=self.members)
 
     def _begin_steps(self) -> Gradients:
         """Choose how to differentiate the network as it is; the optimiser's state follows."""
+        self._strengths = self.reg_strength.clone()
         gradients = make_gradients(
-            self.net, self.loss, self.penalty, self.reg_strength, self.plan.matmul_precision
+            self.net, self.loss, self.penalty, self._strengths, self.plan.matmul_precision
         )
         self._batches = Batches(
             gradients.prepare(self.train_rows),
@@ -135,7 +139,7 @@ class Run(RunState):
                     interrupt()
                     between_steps = False
                     self.take_step()
-                    if self.step % self.plan.evaluate_every == 0 or self.step == self.plan.steps:
+                    if self.plan.is_evaluated(self.step):
                         self._evaluate()
                         self._tell("on_evaluation")
                     between_steps = True
@@ -163,11 +167,16 @@ class Run(RunState):
         if gradients is not None and gradients.flat and not gradients.flat.holds_all():
             self.end_steps()  # a callback has given parameters other values
         gradients = self._gradients or self._begin_steps()
+        share = self.step / max(1, plan.steps - 1)
+        if plan.strength is not None:
+            torch.mul(self.reg_strength, plan.strength(share), out=self._strengths)
         losses, penalties = gradients(self._batches.at(self.step))
         self.optimizer.step(self._learning_rate(self.step))
         if plan.projected:
             project_directions_(self.net)
         self.step += 1
+        if self.weight_average is not None:
+            self.weight_average.take_in(self.net, self.step)
         values = losses.tolist()
         self.running_loss = [a + b for a, b in zip(self.running_loss, values, strict=True)]
         self._drop_diverged(values, penalties)
@@ -214,16 +223,22 @@ class Run(RunState):
         )
         self.running_loss = [0.0] * len(self.members)
 
+    def averaged_net(self) -> Network:
+        """Return a copy of the members, with the average of their weights if one is kept."""
+        net = take_members(self.net, slice(None))
+        return net if self.weight_average is None else self.weight_average.put_into(net)
+
     @torch.no_grad()
     def mean_loss(self, rows: Rows) -> Tensor:
         """Return the weighted mean loss of each member over rows, of shape (members,)."""
-        width = max(layer.direction.shape[-3] for layer in self.net.layers)
+        net = self.net if self.weight_average is None else self.averaged_net()
+        width = max(layer.direction.shape[-3] for layer in net.layers)
         chunk = max(1, 2**23 // (width * len(self.members)))
         positions = torch.arange(rows.count, device=self.device)
         total = torch.zeros(len(self.members), dtype=rows.x.dtype, device=self.device)
-        with shared_weights(self.net):
+        with shared_weights(net):
             for part in torch.split(positions, chunk):
-                total += mean_losses(self.net, self.loss, rows.at(part)) * len(part)
+                total += mean_losses(net, self.loss, rows.at(part)) * len(part)
         return total / rows.count
 
     def _drop_diverged(self, losses: list[float], penalties: Tensor) -> None:
@@ -252,6 +267,8 @@ class Run(RunState):
         net = take_members(self.net, keep)
         self.optimizer = self.optimizer.take(net.parameters(), keep)
         self.net = net
+        if self.weight_average is not None:
+            self.weight_average.keep(keep)
         self.members = [self.members[k] for k in keep.tolist()]
         self.reg_strength, self.owed = self.reg_strength[keep], self.owed[keep]
         self.running_loss = [self.running_loss[k] for k in keep.tolist()]

@@ -42,13 +42,13 @@ def _has_member_axis(layer: NormalizedLinear, name: str, tensor: Tensor) -> bool
     return tensor.dim() > 0
 
 
-def take_members(net: Network, members: Tensor | int) -> Network:
+def take_members(net: Network, members: Tensor | int | slice) -> Network:
     """Return a copy of some members of a population, or of one as an ordinary network.
 
     Parameters
     ----------
     net : Network with one member axis
-    members : int, or Tensor of indices or of booleans
+    members : int, slice, or Tensor of indices or of booleans
 
     Returns
     -------

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from psilonnet.training.history import History
     from psilonnet.training.losses import Loss
     from psilonnet.training.plan import Plan
+    from psilonnet.training.weight_average import WeightAverage
 
 
 class RunState(Protocol):
@@ -36,6 +37,7 @@ class RunState(Protocol):
     reg_strength : Tensor of shape (members,)
     loss, penalty : callable
     optimizer : Adam
+    weight_average : WeightAverage, or None
     device : torch.device
     all_rows, all_strengths : as given, before members were dropped
     start : Tensor
@@ -58,6 +60,7 @@ class RunState(Protocol):
     loss: Loss
     penalty: Callable[[Network], Tensor]
     optimizer: Adam
+    weight_average: WeightAverage | None
     device: torch.device
     all_rows: tuple[Rows, Rows | None]
     all_strengths: Tensor
@@ -68,6 +71,9 @@ class RunState(Protocol):
 
     def mean_loss(self, rows: Rows) -> Tensor:
         """Return the weighted mean loss of each member over rows, of shape (members,)."""
+
+    def averaged_net(self) -> Network:
+        """Return a copy of the members, with the average of their weights if one is kept."""
 
     def end_steps(self) -> None:
         """Leave an ordinary network, which may be changed; the next step begins anew with it."""
