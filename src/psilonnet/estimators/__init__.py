@@ -1,18 +1,21 @@
 """Estimators with scikit-learn's contract."""
 
 from psilonnet.estimators.base import BasePSiLON
-from psilonnet.estimators.choosing import greedy_weights
 from psilonnet.estimators.classifier import PSiLONClassifier
-from psilonnet.estimators.fitting import Design, LostNetworksWarning, Problem
+from psilonnet.estimators.designs import DESIGNS, Design
+from psilonnet.estimators.folds import HeldOutWarning, make_splits
+from psilonnet.estimators.joint_fit import fit_together
 from psilonnet.estimators.loading import load_model
 from psilonnet.estimators.parameters import check_parameters
+from psilonnet.estimators.paths import LostNetworksWarning
 from psilonnet.estimators.regressor import PSiLONRegressor
 from psilonnet.estimators.saving import plain_data
-from psilonnet.estimators.splits import HeldOutWarning, make_splits
+from psilonnet.estimators.selection import SELECTIONS, greedy_weights
 from psilonnet.estimators.targets import TEMPERATURE_ERRORS, fit_temperature
-from psilonnet.estimators.together import fit_together
 
 __all__ = [
+    "DESIGNS",
+    "SELECTIONS",
     "TEMPERATURE_ERRORS",
     "BasePSiLON",
     "Design",
@@ -20,7 +23,6 @@ __all__ = [
     "LostNetworksWarning",
     "PSiLONClassifier",
     "PSiLONRegressor",
-    "Problem",
     "check_parameters",
     "fit_temperature",
     "fit_together",

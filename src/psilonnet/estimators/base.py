@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import replace
+import copy
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,40 +12,45 @@ from sklearn.utils import check_consistent_length, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from psilonnet.certify import Certifier
-from psilonnet.estimators.choosing import choose
 from psilonnet.estimators.exports import ExportMixin
-from psilonnet.estimators.fitting import Design, Pick, Problem, column_map, forward, train_on_all
-from psilonnet.estimators.jobs import finish
-from psilonnet.estimators.parameters import auto_steps, check_parameters, show_progress
-from psilonnet.estimators.pruning import CUTS, choose_cut
+from psilonnet.estimators.folds import (
+    FOLDS,
+    Folds,
+    GivenRows,
+    NothingHeldOutError,
+    deal_folds,
+    splits_of,
+    warn_not_chosen,
+)
+from psilonnet.estimators.joint_fit import finish
+from psilonnet.estimators.parameters import check_parameters
+from psilonnet.estimators.paths import train_designs
+from psilonnet.estimators.problem import Problem, View
+from psilonnet.estimators.progress import Progress
+from psilonnet.estimators.pruning import MOST_PRUNED, prune_candidates
 from psilonnet.estimators.reading import (
     as_table,
     check_groups,
     check_names,
     check_weights,
 )
-from psilonnet.estimators.splits import (
-    GivenRows,
-    NothingHeldOutError,
-    hold_out,
-    merge_within_sides,
-    warn_not_chosen,
-)
+from psilonnet.estimators.recipe import make_recipe
+from psilonnet.estimators.selection import MOST_PICKS, HeldOut, choose
 from psilonnet.estimators.summary import SummaryMixin
+from psilonnet.estimators.training_record import Record
 from psilonnet.tables import canonical_rows, fit_encoder, read_columns
-from psilonnet.training import STRENGTHS, Plan
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from psilonnet.estimators.choosing import Choice
-    from psilonnet.estimators.jobs import Fitting
-    from psilonnet.estimators.splits import Split
+    from typing_extensions import Self
+
+    from psilonnet.estimators.joint_fit import Fitting
+    from psilonnet.estimators.recipe import Recipe
     from psilonnet.estimators.targets import ClassTarget, NumberTarget
     from psilonnet.tables import Column
 
 Array = np.ndarray[Any, Any]
-FALLBACK_STRENGTH = 5e-3  # for tables too small to choose on
 
 
 class BasePSiLON(SummaryMixin, ExportMixin, BaseEstimator):  # type: ignore[misc]
@@ -75,12 +79,9 @@ class BasePSiLON(SummaryMixin, ExportMixin, BaseEstimator):  # type: ignore[misc
         """Return by how much the weights of rows in the loss are multiplied."""
         return np.ones(len(y))
 
-    def _needs_held_out(self) -> bool:
-        """Whether held-out rows are used even if there is no strength to choose."""
-        return False
-
-    def _after_choice(self, choice: Choice | None, problem: Problem) -> None:
-        """Use the outputs on the held-out rows of a problem, for instance to calibrate."""
+    def _calibrated(self, target: Any, outputs: Array, truth: tuple[Array, Array, Array]) -> Any:
+        """Return the target, calibrated by outputs on the held-out rows if that is asked for."""
+        return target
 
     def _measure(self, outputs: Array, y: Array, weight: Array) -> Any:
         """Return how good outputs of the network are, for y as the network sees it."""
@@ -111,10 +112,10 @@ class BasePSiLON(SummaryMixin, ExportMixin, BaseEstimator):  # type: ignore[misc
             In training a weight of k is the same as k equal rows. When rows are dealt to be
             held out, a given row is never parted, whatever its weight.
         groups : array-like of shape (rows,), optional
-            Rows of one group are held out together when the strength is chosen.
+            Rows of one group are held out together.
         validation_data : tuple (X, y), optional
-            Rows to choose the strength on. The model is then trained on X and y only, and never
-            on these.
+            Rows to choose on. All networks are then trained on all of X and y, from five
+            different starts, and none is ever trained on these rows.
 
         Returns
         -------
@@ -137,6 +138,7 @@ class BasePSiLON(SummaryMixin, ExportMixin, BaseEstimator):  # type: ignore[misc
         check_consistent_length(X, y, sample_weight, groups)
         weight = check_weights(sample_weight, len(columns[0].values))
         self.n_rows_ = int((weight > 0).sum())
+        cv = None if validation_data is not None else splits_of(self.cv, y, groups)
         y = self._fit_target(y, weight)
         groups = None if groups is None else check_groups(groups)
         rows = canonical_rows(columns, y, weight)
@@ -151,13 +153,17 @@ class BasePSiLON(SummaryMixin, ExportMixin, BaseEstimator):  # type: ignore[misc
             )
         y = y[rows.position]
         self.target_ = self._make_target(y, rows.weight)
-        problem = replace(
-            self._problem(columns, y, rows.weight),
-            columns=column_map(self.encoder_, columns, rows.weight, self.scaling),
-        )
+        problem = self._problem(columns, y, rows.weight)
         labels = y[:, 0].astype(np.int64) if self._stratified else np.zeros(len(y), np.int64)
         given = GivenRows.of(rows, weight, labels, groups)
-        yield from self._train(problem, given, validation_data)
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        folds, recipe = self._folds(problem, given, cv, validation_data, seed)
+        progress = Progress(self.verbose)
+        try:
+            yield from self._train(folds, recipe, progress)
+        finally:
+            progress.end("")
+        progress.end(self._score_in_words())
 
     def _problem(self, columns: Sequence[Column], y: Array, counts: Array) -> Problem:
         weight = counts * self._row_factors(y)
@@ -166,90 +172,132 @@ class BasePSiLON(SummaryMixin, ExportMixin, BaseEstimator):  # type: ignore[misc
             y=torch.tensor(self.target_.encode(y), dtype=torch.float32),
             weight=torch.tensor(weight / weight.mean(), dtype=torch.float32),
             counts=torch.tensor(counts),
+            numbers=torch.from_numpy(self.encoder_.holds_numbers),
             loss=self._loss_name,
             outputs=self.target_.outputs,
         )
 
-    def _train(self, problem: Problem, given: GivenRows, validation_data: Any) -> Fitting:
-        """Choose the strength, then train on all rows."""
-        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        designs = [self._design(int(k), seed, len(problem.y)) for k in np.atleast_1d(self.knots)]
-        strengths = self._strengths()
-        choice, whole = None, problem
-        alone = min(strengths, key=lambda s: abs(math.log((s + 1e-12) / FALLBACK_STRENGTH)))
-        asked = len(strengths) * len(designs) > 1 or self.prune or self._needs_held_out()
-        if asked or validation_data is not None:
-            try:
-                whole, splits = self._held_out_rows(problem, given, validation_data, seed)
-            except NothingHeldOutError as reason:
-                kept = "the temperature is 1, " if self._needs_held_out() else ""
-                kept += f"knots are {designs[0].knots}, and there is no held-out score"
-                warn_not_chosen(reason, alone, kept)
-            else:
-                choice = yield from choose(whole, splits, strengths, designs, self.selection)
-        picks = [Pick(designs[0], alone)] if choice is None else choice.picks
-        self._note(choice, whole)
-        if choice is not None and whole.given and self.n_members == 1 and not self.prune:
-            average, history = choice.net, choice.history
-        else:
-            cut = CUTS[-1] if self.prune else None
-            if self.prune and choice is not None:
-                cut = yield from choose_cut(whole, choice)
-            average, history, picks = yield from train_on_all(
-                problem, picks, n_members=self.n_members, prune=cut
-            )
-        self.reg_strength_ = picks[0].strength
-        self.members_ = {
-            "weight": [pick.weight for pick in picks],
-            "reg_strength": [pick.strength for pick in picks],
-            "knots": [float(pick.design.knots) for pick in picks],
-        }
-        self.net_, self.near_sparsity_, self.sparsity_ = average
-        self.history_ = history if choice is None else choice.history
-        self.n_iter_ = designs[0].plan.steps
+    def _folds(
+        self, problem: Problem, given: GivenRows, cv: Any, validation_data: Any, seed: int
+    ) -> tuple[Folds, Recipe]:
+        """Return which rows each network sees, and how the networks are trained."""
+        rows, parameters = len(problem.y), self.get_params(deep=False)
+        if validation_data is not None:
+            whole = self._append_validation(problem, validation_data)
+            sides = np.arange(rows), np.arange(rows, len(whole.y))
+            recipe = make_recipe(parameters, rows, seed, alone=False)
+            return Folds(whole, [sides] * FOLDS), recipe
+        try:
+            folds = deal_folds(problem, given, cv, seed)
+        except NothingHeldOutError as reason:
+            recipe = make_recipe(parameters, rows, seed, alone=True)
+            used = f"the design is {recipe.designs[0].in_words()}, and there is no held-out score"
+            warn_not_chosen(reason, recipe.asked[-1], used)
+            return Folds(problem, [(np.arange(rows), np.arange(0))] * FOLDS), recipe
+        return folds, make_recipe(parameters, rows, seed, alone=False)
+
+    def _train(self, folds: Folds, recipe: Recipe, progress: Progress) -> Fitting:
+        """Train all designs, choose among their snapshots, and prune what was chosen."""
+        size = (recipe.width, recipe.depth, recipe.plan.seed)
+        views = [View(folds.problem, design, *size) for design in recipe.designs]
+        progress.plan([(view, recipe.path.steps) for view in views])
+        candidates, histories = yield from train_designs(folds, recipe, progress)
+        held_out = HeldOut(folds.problem, folds.held) if len(folds.held) else None
+        record = Record(recipe.designs, candidates, histories, folds.problem, held_out)
+        if self.prune:
+            choice = choose(candidates, held_out, self.selection, MOST_PRUNED)
+            chosen = [candidates[k] for k in choice.picks]
+            pruned = yield from prune_candidates(folds, recipe, chosen, held_out, progress)
+            record = record.with_candidates(pruned)
+        self._choose(record.without_networks())
+
+    def _choose(self, record: Record) -> None:
+        """Make the model from the candidates, by the selection that is asked for."""
+        candidates, held_out, problem = record.candidates, record.held_out, record.problem
+        choice = choose(candidates, held_out, self.selection, MOST_PICKS)
+        first = candidates[choice.picks[0]]
+        self.target_ = self._calibrated(
+            self.target_,
+            choice.outputs,
+            problem.truth(held_out.rows if held_out is not None else np.arange(0)),
+        )
+        self.designs_ = list(record.designs)
+        self.path_ = record.path(choice)
+        self.members_ = record.members(choice)
+        self.history_ = record.histories[first.design]
+        self.n_iter_, self.reg_strength_ = first.step, first.strength
+        shares = np.array(choice.shares)
+        self.near_sparsity_ = float(shares @ [candidates[k].near_sparsity for k in choice.picks])
+        self.sparsity_ = float(shares @ [candidates[k].sparsity for k in choice.picks])
+        self.net_ = choice.averaged(candidates)
+        known = slice(len(problem.y) - problem.given)
+        training = self.net_(problem.x[known]).numpy()
         self.measures_ = {
-            "training": self._measured(problem, slice(None), forward(self.net_, problem.x)),
+            "training": self._measured(problem, known, training),
             "held_out": None
-            if choice is None
-            else self._measured(whole, choice.held_out, choice.outputs),
+            if held_out is None
+            else self._measured(problem, held_out.rows, choice.outputs),
         }
+        self.held_out_score_ = (
+            None if held_out is None else self._score(problem, held_out.rows, choice.outputs)
+        )
+        self._record: Record | None = record
 
     def _measured(self, problem: Problem, rows: Any, outputs: Array) -> Any:
         y, counts = problem.y.numpy()[rows], problem.counts.numpy()[rows]
         return self._measure(outputs, y, counts)
 
-    def _held_out_rows(
-        self, problem: Problem, given: GivenRows, validation_data: Any, seed: int
-    ) -> tuple[Problem, list[Split]]:
-        """Return the rows to choose on and how they are split."""
-        if validation_data is not None:
-            rows, whole = len(problem.y), self._append_validation(problem, validation_data)
-            return whole, [(np.arange(rows), np.arange(rows, len(whole.y)))]
-        # Rows are dealt as they were given: a side gets its share of equal rows.
-        dealt = hold_out(given, self.validation, seed)
-        distinct, counts, splits = merge_within_sides(given, dealt)
-        whole = problem.parted(distinct, counts)
-        splits = [(train, held) for train, held in splits if bool(whole.weight[held].any())]
-        if not splits:
-            raise NothingHeldOutError("all rows that are held out are of classes of weight 0")
-        return whole, splits
-
-    def _note(self, choice: Choice | None, whole: Problem) -> None:
-        """Keep what was measured on the held-out rows."""
-        self.path_ = None if choice is None else choice.path
-        self._after_choice(choice, whole)
-        self.held_out_score_ = None if choice is None else self._held_out_score(choice, whole)
-
-    def _held_out_score(self, choice: Choice, problem: Problem) -> float | None:
-        held = choice.held_out
-        y, counts = problem.y.numpy()[held], problem.counts.numpy()[held]
-        score: float | None = self.target_.score(y, choice.outputs, counts)
+    def _score(self, problem: Problem, rows: Array, outputs: Array) -> float | None:
+        y, counts = problem.y.numpy()[rows], problem.counts.numpy()[rows]
+        score: float | None = self.target_.score(y, outputs, counts)
         return score
 
-    def _strengths(self) -> list[float]:
-        if isinstance(self.reg_strength, str):
-            return list(STRENGTHS)
-        return [float(s) for s in np.atleast_1d(self.reg_strength)]
+    def _score_in_words(self) -> str:
+        held_out = self.measures_["held_out"]
+        return f"On held-out rows: {held_out.in_words()}." if held_out else ""
+
+    # The choice between accuracy and proof.
+
+    def with_selection(self, selection: Any) -> Self:
+        """Return another fitted model from the same training, chosen otherwise.
+
+        Parameters
+        ----------
+        selection : {"accurate", "balanced", "provable"} or float
+            As the parameter of that name.
+
+        Returns
+        -------
+        A fitted estimator of its own: weights, temperature and held-out score.
+        """
+        check_is_fitted(self)
+        check_parameters(type(self).__name__, {"selection": selection})
+        record = getattr(self, "_record", None)
+        if record is None:
+            raise ValueError(
+                "The candidates of a fit are kept in the memory of the process that fitted it, not "
+                "in files and pickles, and they can be freed. They are gone: fit again with "
+                f"selection={selection!r}."
+            )
+        if self.prune:
+            raise ValueError(
+                "A pruned model was trained on after the choice, so that another choice needs "
+                f"another fit: fit again with selection={selection!r}."
+            )
+        other = copy.copy(self)
+        other.selection = selection
+        other._choose(record)
+        return other
+
+    def free_candidates(self) -> Self:
+        """Free the memory of the networks that were not chosen; return self."""
+        self._record = None
+        return self
+
+    def __getstate__(self) -> dict[str, Any]:
+        state: dict[str, Any] = dict(super().__getstate__())
+        state.pop("_record", None)
+        return state
 
     def _append_validation(self, problem: Problem, validation_data: Any) -> Problem:
         """Return the training rows followed by the validation rows."""
@@ -268,28 +316,6 @@ class BasePSiLON(SummaryMixin, ExportMixin, BaseEstimator):  # type: ignore[misc
             )
         return problem.followed_by(self._problem(columns, y, np.ones(len(y))))
 
-    def _design(self, knots: int, seed: int, rows: int) -> Design:
-        steps = auto_steps(rows) if self.max_steps == "auto" else int(self.max_steps)
-        plan = Plan(
-            steps=steps,
-            batch_size=self.batch_size,
-            evaluate_every=max(1, steps // 20),
-            seed=seed,
-            # Fits whose rows are one batch may be trained side by side, and must come out equal.
-            matmul_precision="medium" if rows > self.batch_size else "highest",
-            progress=show_progress(self.verbose),
-        )
-        return Design(
-            architecture=self.architecture,
-            width=self.width,
-            depth=self.depth,
-            knots=knots,
-            learning_rate=self.learning_rate,
-            device=self.device,
-            seed=seed,
-            plan=plan,
-        )
-
     # Reading and predicting.
 
     def _read(self, X: Any, *, reset: bool) -> list[Column]:
@@ -307,7 +333,7 @@ class BasePSiLON(SummaryMixin, ExportMixin, BaseEstimator):  # type: ignore[misc
         columns = self._read(X, reset=False)
         x = torch.from_numpy(self.encoder_.encode(columns))
         self.encoder_.warn_far_outside(columns)
-        return np.asarray(self.target_.decode(forward(self.net_, x)))
+        return np.asarray(self.target_.decode(self.net_(x).numpy()))
 
     @property
     def _certifier(self) -> Certifier:

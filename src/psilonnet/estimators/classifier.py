@@ -16,8 +16,6 @@ from psilonnet.estimators.measures import class_measures, some_of
 from psilonnet.estimators.targets import ClassTarget, fit_temperature
 
 if TYPE_CHECKING:
-    from psilonnet.estimators.choosing import Choice
-    from psilonnet.estimators.fitting import Problem
     from psilonnet.estimators.measures import ClassMeasures
 
 Array = np.ndarray[Any, Any]
@@ -31,67 +29,65 @@ class PSiLONClassifier(ClassifierMixin, BasePSiLON):  # type: ignore[misc]
 
     Parameters
     ----------
-    architecture : {"mlp", "crelu", "resnet"}, default="mlp"
-        Hidden layers with ReLU, with CReLU (both signs are kept), or residual CReLU blocks.
+    designs : "auto" or list of Design, default="auto"
+        What networks are made of. "auto" is rows of weights normalised in L1 and in L2, each with
+        the columns as they are and in 8 pieces; all are trained, and the held-out rows choose.
     width, depth : int, default=128 and 3
         Neurons in a hidden layer, and the number of hidden layers.
-    knots : int or sequence of int, default=(0, 8)
-        Split each column of numbers at its quantiles into this many pieces; 0 for none. Several
-        numbers are all tried, and the held-out rows choose or average.
     reg_strength : "auto", float or sequence of float, default="auto"
-        The strength, or those to choose from; "auto" is the paper's grid of 13.
-    selection : {"average", "best", "one_standard_error"}, default="average"
-        Average the strengths that go best together on the held-out rows, take the one with the
-        least loss there, or the strongest one within a standard error of it: a smaller bound for
-        hardly more loss.
-    validation : float, int or list of splits, default=0.2
-        The fraction of rows held out to choose the strength, a number of folds, or splits of your
-        own: pairs of positions of rows, to train on and to hold out.
-    n_members : int, default=1
-        Networks with different starts, for each strength in use, whose logits are averaged.
+        The strengths to choose from. While a network is trained its strength rises, and a snapshot
+        is taken at each of them; "auto" is ten from 5e-5 to 5e-2.
+    selection : {"balanced", "accurate", "provable"} or float, default="balanced"
+        What is minimised on the held-out rows when snapshots are averaged: ``log(loss) + w
+        log(1 + bound)`` with w = 0.01, 0 or 0.03, or a weight w of your own. A larger one gives
+        smaller bounds, and so proofs that reach farther, for some loss; see
+        :meth:`with_selection`.
+    cv : int, splitter, iterable of splits or None, default=None
+        Which rows are held out. Each network is trained on the rows of one split, and the model is
+        the average over the splits; None is five folds. A splitter and splits are as in
+        scikit-learn, and their positions are those of the given rows.
     prune : bool, default=False
-        Spend the last half of the steps on exact zeros among the weights, and on training what is
-        left. How many is chosen on held-out rows: as many as possible without a loss that is higher
-        by more than 2 % and one standard error.
-    scaling : {"standard", "robust", "log_tails"}, default="log_tails"
-        How numbers are scaled: by standard deviations; by quartiles, with outliers clipped
-        smoothly; or by standard deviations with tails that grow like a logarithm, and with far-out
-        numbers (such as -999) pulled in before the standard deviation is taken.
+        Train on towards exact zeros among the weights. How many is chosen on held-out rows: as many
+        as possible without a loss that is higher by more than 2 % and one standard error. Only
+        designs with L1 directions are trained then.
     class_weight : dict, "balanced" or None, default=None
         Multiplies the loss of the rows of a class; "balanced" gives all classes the same sum.
     calibrate : bool, default=True
         Divide the logits by a temperature fitted on held-out rows.
     max_steps : int or "auto", default="auto"
-        Steps of a training; "auto" is four per row, at least 1,000 and at most 3,000, and above
-        2,000 rows 3,000 times the root of rows / 2,000, at most 10,000.
+        Steps of a training. "auto" is 600 for tables of up to one batch; then they grow with the
+        root of the rows, 1,500 at 2,000 rows and at most 4,500, and the part before the strength
+        rises goes on while the held-out loss still falls.
     batch_size : int, default=256
         Rows of one step.
-    learning_rate : float, default=2e-3
-        The largest one; it rises at the beginning of a training and falls over its second half.
+    learning_rate : float, default=4e-3
+        The largest one; it falls to a quarter while the strength rises.
     device : str, default="cpu"
         Where networks are trained, such as "cuda"; predictions are computed on the CPU.
     random_state : int, RandomState or None, default=None
         Of splits, starts and batches; an int gives the same model every time.
-    verbose : bool or "auto", default="auto"
-        Show a progress bar; "auto" shows it in terminals and notebooks.
+    verbose : bool, 2 or "auto", default="auto"
+        Show one progress bar for the fit; "auto" shows it in terminals and notebooks, 2 prints
+        lines for logs instead.
 
     Attributes
     ----------
     classes_ : ndarray
+    designs_ : list of Design
     reg_strength_ : float
-        The strength in use; of an average, the heaviest.
+        The strength of the heaviest of the networks.
     members_ : dict of lists
-        What is averaged: ``weight``, ``reg_strength`` and ``knots``, the heaviest first; each
-        stands for n_members networks.
-    path_ : dict of lists, or None if nothing was chosen
-        For each number of knots and each strength: held-out loss, bound, near-sparsity, sparsity,
-        steps trained.
+        What is averaged: ``weight``, ``design`` (its number in designs_) and ``reg_strength``, the
+        heaviest first; each stands for one network per fold.
+    path_ : dict of lists, or None if nothing was held out
+        For each snapshot: ``design``, ``reg_strength``, held-out loss, bound, near-sparsity,
+        sparsity, steps trained, and its weight in the model.
     history_ : dict of lists
         ``step``, ``train_loss``, ``valid_loss`` and ``penalty`` (the bound) along the training of
-        the heaviest network, before the last training on all rows.
+        the heaviest design, averaged over the folds.
     held_out_score_ : float, or None if nothing was held out
-        The accuracy of the chosen networks on rows they were not trained on. The
-        strength was chosen on these same rows, so it is slightly optimistic.
+        The accuracy of the chosen networks on rows they were not trained on, one network per
+        fold. They were chosen on these same rows, and the model averages all folds.
     measures_ : dict
         ``training`` and ``held_out`` (None if nothing was held out): accuracy, AUC, log loss and
         the confusion matrix on the rows in training, and on the others as above.
@@ -123,35 +119,29 @@ class PSiLONClassifier(ClassifierMixin, BasePSiLON):  # type: ignore[misc]
     def __init__(
         self,
         *,
-        architecture: str = "mlp",
+        designs: Any = "auto",
         width: int = 128,
         depth: int = 3,
-        knots: Any = (0, 8),
         reg_strength: Any = "auto",
-        selection: str = "average",
-        validation: float = 0.2,
-        n_members: int = 1,
+        selection: Any = "balanced",
+        cv: Any = None,
         prune: bool = False,
-        scaling: str = "log_tails",
         class_weight: Any = None,
         calibrate: bool = True,
         max_steps: Any = "auto",
         batch_size: int = 256,
-        learning_rate: float = 2e-3,
+        learning_rate: float = 4e-3,
         device: str = "cpu",
         random_state: Any = None,
         verbose: Any = "auto",
     ) -> None:
-        self.architecture = architecture
+        self.designs = designs
         self.width = width
         self.depth = depth
-        self.knots = knots
         self.reg_strength = reg_strength
         self.selection = selection
-        self.validation = validation
-        self.n_members = n_members
+        self.cv = cv
         self.prune = prune
-        self.scaling = scaling
         self.class_weight = class_weight
         self.calibrate = calibrate
         self.max_steps = max_steps
@@ -217,14 +207,12 @@ class PSiLONClassifier(ClassifierMixin, BasePSiLON):  # type: ignore[misc]
     def _row_factors(self, y: Array) -> Array:
         return np.asarray(self._factors[y[:, 0].astype(int)])
 
-    def _needs_held_out(self) -> bool:
-        return self.calibrate
-
-    def _after_choice(self, choice: Choice | None, problem: Problem) -> None:
-        if self.calibrate and choice is not None:
-            temperature = fit_temperature(choice.outputs, *problem.truth(choice.held_out))
-            self.target_ = replace(self.target_, temperature=temperature)
-        self.temperature_ = self.target_.temperature
+    def _calibrated(
+        self, target: ClassTarget, outputs: Array, truth: tuple[Array, Array, Array]
+    ) -> ClassTarget:
+        temperature = fit_temperature(outputs, *truth) if self.calibrate and len(truth[0]) else 1.0
+        self.temperature_ = temperature
+        return replace(target, temperature=temperature)
 
     def decision_function(self, X: Any) -> Array:
         """Return the logits, of shape (rows,) for two classes or (rows, classes)."""

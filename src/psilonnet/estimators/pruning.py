@@ -1,45 +1,138 @@
-"""How far to prune: several cuts are tried on the held-out rows."""
+"""Pruning of what was chosen: several cuts are tried on the folds, from the same snapshots."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
 
-from psilonnet.estimators.choosing import HeldOut, has_all_folds, take_setting
-from psilonnet.estimators.fitting import Cut, rows_of_splits, warn_lost
-from psilonnet.training import repeat_member
+import numpy as np
+import torch
+
+from psilonnet.estimators.joint_fit import Job
+from psilonnet.estimators.paths import Candidate, make_candidate, warn_lost
+from psilonnet.estimators.problem import View
+from psilonnet.training import Callback, Pruning, members_of, take_members
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Generator, Sequence
 
-    from psilonnet.estimators.choosing import Array, Choice
-    from psilonnet.estimators.fitting import Problem
-    from psilonnet.estimators.jobs import Job
-    from psilonnet.training import Run
+    from psilonnet.estimators.folds import Folds
+    from psilonnet.estimators.progress import Progress
+    from psilonnet.estimators.recipe import Recipe
+    from psilonnet.estimators.selection import Array, HeldOut
+    from psilonnet.training import Run, RunState
+
+
+class Cut(NamedTuple):
+    """How far to prune: the norm of the rows at the beginning, the share of the bound to drop."""
+
+    row_norm: float
+    drop: float
+
 
 CUTS = (Cut(4.0, 0.4), Cut(2.0, 0.1))  # the sparsest first
 PRUNE_LOSS = 0.02  # the share of the held-out loss that pruning may add
+PRUNE_STEPS = 0.6  # of the steps of the path
+MOST_PRUNED = 2  # candidates that are pruned
 
 
-def choose_cut(problem: Problem, choice: Choice) -> Generator[Job, Run, Cut]:
-    """Prune the heaviest pick by several cuts; return the one for all."""
-    design, strength = choice.picks[0].design, choice.picks[0].strength
-    splits = choice.splits
-    cuts = [cut for cut in CUTS for _ in splits]
-    net = repeat_member(design.make_nets(problem, [0])[0], len(cuts))
-    train = rows_of_splits(problem, [a for a, _ in splits], len(CUTS))
-    run = yield design.job(net, problem, train, None, [strength] * len(cuts), prune=cuts)
-    warn_lost(run, "the choice of how far to prune")
-    outputs = {
-        cut: take_setting(run, problem, splits, k)[1]
-        for k, cut in enumerate(CUTS)
-        if has_all_folds(run, len(splits), k)
-    }
-    if not outputs:
-        return CUTS[-1]
-    return _sparsest_good_cut(outputs, choice.heaviest, HeldOut(problem, choice.held_out))
+class _Steps(Callback):
+    def __init__(self, progress: Progress) -> None:
+        self.progress = progress
+
+    def on_step(self, run: RunState) -> None:
+        """Move the progress bar."""
+        self.progress.step()
 
 
-def _sparsest_good_cut(outputs: dict[Cut, Array], dense: Array, held_out: HeldOut) -> Cut:
+def prune_candidates(
+    folds: Folds,
+    recipe: Recipe,
+    chosen: Sequence[Candidate],
+    held_out: HeldOut | None,
+    progress: Progress,
+) -> Generator[Job, Run, list[Candidate]]:
+    """Return candidates with exact zeros among their weights, and without what is then unused.
+
+    Each goes on from its snapshot, on its own folds, by every cut.
+    """
+    pruned: list[dict[Cut, Candidate]] = []
+    for candidate in chosen:
+        design = recipe.designs[candidate.design]
+        view = View(folds.problem, design, recipe.width, recipe.depth, recipe.plan.seed)
+        cuts = CUTS if held_out is not None else CUTS[-1:]
+        steps = max(1, round(PRUNE_STEPS * recipe.path.steps))
+        progress.begin(f"pruning {design.in_words()}", steps, view, len(cuts))
+        run = yield _prune_job(view, folds, recipe, candidate, cuts, steps, _Steps(progress))
+        warn_lost(run, design)
+        n = len(folds.splits)
+        found = {}
+        for k, cut in enumerate(cuts):
+            places = [p for p, member in enumerate(run.members) if member // n == k]
+            if len(places) == n:
+                net = take_members(run.net, torch.tensor(places)).cpu()
+                step = candidate.step + steps
+                strength = candidate.strength
+                found[cut] = make_candidate(candidate.design, view, folds, strength, step, net)
+        pruned.append(found)
+    common = [cut for cut in CUTS if all(cut in found for found in pruned)]
+    if not common:
+        raise ArithmeticError(
+            "All networks were lost while they were pruned. Use prune=False, or a lower "
+            "'learning_rate'."
+        )
+    if held_out is None:
+        return [found[common[-1]] for found in pruned]
+    outputs = {cut: _mean([found[cut] for found in pruned]) for cut in common}
+    cut = sparsest_good_cut(outputs, _mean(chosen), held_out)
+    return [found[cut] for found in pruned]
+
+
+def _prune_job(
+    view: View,
+    folds: Folds,
+    recipe: Recipe,
+    candidate: Candidate,
+    cuts: Sequence[Cut],
+    steps: int,
+    callback: Callback,
+) -> Job:
+    net = candidate.trained
+    assert net is not None  # noqa: S101  # kept until the fit ends
+    n = members_of(net)
+    net = take_members(net, torch.arange(n).repeat(len(cuts)))
+    train = view.rows([rows for rows, _ in folds.splits] * len(cuts))
+    assert train is not None  # noqa: S101
+    norms, drops = zip(*(cut for cut in cuts for _ in range(n)), strict=True)
+    stage = Pruning(steps, row_norm=norms, settle=steps // 2, drop=drops)
+    shapes = tuple((name, t.shape[1:]) for name, t in net.state_dict().items())
+    rate = partial(_falling_rate, recipe.path.learning_rate / 2)
+    every = max(1, steps // 10)
+    plan = replace(recipe.plan, steps=steps, prune=stage, schedule=rate, evaluate_every=every)
+    return Job(
+        net=net.to(recipe.device),
+        train=train,
+        valid=None,
+        loss=view.problem.loss,
+        strengths=(candidate.strength,) * (n * len(cuts)),
+        plan=plan,
+        callbacks=(callback,),
+        kind=(view.design, shapes, view.problem.loss, steps, recipe.path.learning_rate)
+        if recipe.plan.matmul_precision == "highest"
+        else None,
+    )
+
+
+def _falling_rate(highest: float, share: float) -> float:
+    return highest * (1 - 0.95 * share)
+
+
+def _mean(candidates: Sequence[Candidate]) -> Array:
+    return np.asarray(np.mean([c.outputs for c in candidates], axis=0))
+
+
+def sparsest_good_cut(outputs: dict[Cut, Array], dense: Array, held_out: HeldOut) -> Cut:
     """Return the sparsest cut that is good enough on the held-out rows.
 
     That is so unless its loss, less one standard error of the difference, is more than 2 % above
@@ -52,8 +145,8 @@ def _sparsest_good_cut(outputs: dict[Cut, Array], dense: Array, held_out: HeldOu
     dense : ndarray of held-out outputs without pruning
     held_out : HeldOut
     """
-    best = min([dense, *outputs.values()], key=held_out.mean)
+    best = min([dense, *outputs.values()], key=lambda own: float(held_out.reported(own)))
     for cut, own in outputs.items():
         if held_out.excess_loss(own, best) <= PRUNE_LOSS:
             return cut
-    return min(outputs, key=lambda cut: held_out.mean(outputs[cut]))
+    return min(outputs, key=lambda cut: float(held_out.reported(outputs[cut])))

@@ -1,42 +1,94 @@
-"""Several fits at a time: their networks are members of one population where that is cheaper.
+"""A fit as a generator of populations to train, so that many fits can share them.
 
-A step of a small network costs mostly calls, not arithmetic, and a population makes them once.
-Only groups that see all their rows in every step share: then the padding has no weight, the order
-of the rows does not matter, and each model minimises what it would minimise alone.
+A fit yields jobs and gets the finished runs, so that it need not know whether its networks were
+trained alone or beside those of other fits. A step of a small network costs mostly calls, not
+arithmetic, and a population makes them once. Only fits that see all their rows in every step
+share: then the padding has no weight, the order of the rows does not matter, and each model
+minimises what it would minimise alone.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Generator, Hashable
+from dataclasses import dataclass, replace
+from functools import cache
 from typing import TYPE_CHECKING, Any, cast
 
 import torch
 
-from psilonnet.estimators.jobs import Job
+from psilonnet.nn import path_norm_penalty
 from psilonnet.training import (
     Callback,
     DivergedError,
     History,
     Rows,
+    Run,
     join_populations,
     members_of,
     take_members,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from torch import Tensor
 
     from psilonnet.estimators.base import BasePSiLON
-    from psilonnet.estimators.jobs import Fitting
     from psilonnet.nn import Network
-    from psilonnet.training import RunState
+    from psilonnet.training import Plan, RunState
 
+Fitting = Generator["Job", Any, Any]
 Outcome = Any  # a finished run or part of one, or the exception that ended it
 
 # The most parameters of a shared population, set by hand: beyond it a step is mostly arithmetic.
 LARGEST = 2**20
+
+
+@dataclass(frozen=True)
+class Job:
+    """A population to train.
+
+    Attributes
+    ----------
+    kind : hashable
+        Jobs of one kind differ in rows, starts and strengths only. None: it trains alone.
+    """
+
+    net: Network
+    train: Rows
+    valid: Rows | None
+    loss: str
+    strengths: tuple[float, ...]
+    plan: Plan
+    callbacks: tuple[Callback, ...]
+    kind: Hashable = None
+
+    def run(self) -> Run:
+        """Train the population and return the finished run."""
+        run = Run(
+            self.net,
+            self.train,
+            self.valid,
+            loss=self.loss,
+            penalty=path_norm_penalty,
+            reg_strength=torch.tensor(self.strengths, dtype=torch.float32),
+            plan=self.plan,
+            callbacks=self.callbacks,
+        )
+        run.train()
+        return run
+
+
+def finish(fitting: Fitting) -> None:
+    """Train what a fit asks for, until it asks for nothing more."""
+    outcome: Outcome = None
+    while True:
+        asked = _advance(fitting, outcome)
+        if asked is None:
+            return
+        if isinstance(asked, Exception):
+            raise asked
+        outcome = _run_alone(asked)
 
 
 def fit_together(
@@ -75,10 +127,7 @@ def _shared(jobs: dict[int, Job]) -> list[list[int]]:
     """Return which jobs run together."""
     kinds: dict[Hashable, list[int]] = {}
     for number, job in jobs.items():
-        # Rounding to bfloat16 would depend on the other jobs of the population.
-        exact = job.plan.matmul_precision == "highest"
-        whole = exact and job.train.count <= job.plan.batch_size
-        kinds.setdefault((job.kind, None if whole else number), []).append(number)
+        kinds.setdefault((job.kind, number if job.kind is None else None), []).append(number)
     parts = []
     for numbers in kinds.values():
         size = sum(p.numel() for p in jobs[numbers[0]].net.parameters())
@@ -97,7 +146,7 @@ def _run(jobs: Sequence[Job]) -> list[Outcome]:
         run = joined.job().run()
     except Exception:  # it does not tell which of the jobs failed
         return [_run_alone(job) for job in jobs]
-    return [joined.part(run, k).or_error() for k in range(len(jobs))]
+    return [part.or_error() for part in joined.parts(run)]
 
 
 def _run_alone(job: Job) -> Outcome:
@@ -128,13 +177,15 @@ class _JoinedJobs(Callback):
             callbacks=(self,),
         )
 
-    def part(self, run: RunState, k: int) -> _Part:
-        """Return what belongs to a job."""
-        return _Part(run, self.starts[k], self.counts[k])
+    def parts(self, run: RunState) -> list[_Part]:
+        """Return what belongs to each job."""
+        averaged = cache(run.averaged_net)  # one copy for all
+        pairs = zip(self.starts, self.counts, strict=True)
+        return [_Part(run, start, count, averaged) for start, count in pairs]
 
     def on_evaluation(self, run: RunState) -> None:
         """Call the callbacks of each job, and drop the members that they drop."""
-        parts = [self.part(run, k) for k in range(len(self.jobs))]
+        parts = self.parts(run)
         for part, job in zip(parts, self.jobs, strict=True):
             for callback in job.callbacks if part.members else ():
                 callback.on_evaluation(cast("RunState", part))
@@ -146,7 +197,10 @@ class _JoinedJobs(Callback):
 class _Part:
     """The members of one job within a run, as the run that the job would see alone."""
 
-    def __init__(self, run: RunState, start: int, count: int) -> None:
+    def __init__(
+        self, run: RunState, start: int, count: int, averaged: Callable[[], Network]
+    ) -> None:
+        self._averaged = averaged
         self._run, self.plan, self.step = run, run.plan, run.step
         own = range(start, start + count)
         self._start = start
@@ -162,6 +216,10 @@ class _Part:
     def net(self) -> Network:
         """The members still in training."""
         return take_members(self._run.net, self.places)
+
+    def averaged_net(self) -> Network:
+        """Return the members with the average of their weights."""
+        return take_members(self._averaged(), self.places)
 
     @property
     def reg_strength(self) -> Tensor:

@@ -14,6 +14,7 @@ from psilonnet.estimators.reading import codes_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from psilonnet.estimators.problem import Problem
     from psilonnet.tables import CanonicalRows
 
 Integers = np.ndarray[Any, np.dtype[np.signedinteger[Any]]]
@@ -21,6 +22,7 @@ Floats = np.ndarray[Any, np.dtype[np.float64]]
 Split = tuple[Integers, Integers]  # rows to train on, rows held out
 
 LEAST_ROWS = 40
+FOLDS = 5
 COPIES = 0.01  # of smaller shares of copies there is no warning
 
 
@@ -78,23 +80,95 @@ class GivenRows:
         )
 
 
-def hold_out(given: GivenRows, validation: Any, seed: int) -> list[Split]:
-    """Return the splits that a parameter asks for, as positions among the given rows.
+@dataclass(frozen=True)
+class Folds:
+    """The rows of each network to train on, and those held out from it.
+
+    Attributes
+    ----------
+    problem : Problem
+        Its rows may occur several times, each time with a part of their weight.
+    splits : list of Split
+        One for each network of a design; the held-out sides are all empty if nothing is held out.
+    """
+
+    problem: Problem
+    splits: list[Split]
+
+    @property
+    def held(self) -> Integers:
+        """The rows that are held out from some network, each once."""
+        return np.unique(np.concatenate([held for _, held in self.splits]))
+
+    def average(self, outputs: Sequence[Floats]) -> Floats:
+        """Return the mean output of each held-out row over the networks not trained on it.
+
+        Parameters
+        ----------
+        outputs : sequence of ndarrays of shape (rows held out from a network, outputs)
+        """
+        held = self.held
+        total = np.zeros((len(held), outputs[0].shape[1]))
+        count = np.zeros(len(held))
+        for (_, rows), own in zip(self.splits, outputs, strict=True):
+            place = np.searchsorted(held, rows)
+            total[place] += own
+            count[place] += 1
+        return np.asarray(total / count[:, None])
+
+
+def deal_folds(problem: Problem, given: GivenRows, cv: Any, seed: int) -> Folds:
+    """Return the folds that a parameter asks for.
 
     Parameters
     ----------
+    problem : Problem
     given : GivenRows
-    validation : float, int, or sequence of pairs
-        A fraction of the rows, a number of folds, or for each split the positions in the table of
-        the rows to train on and of those to hold out.
+    cv : None, int, or list of splits
+        None is five folds; an int asks for so many, also of a table that is too small to be
+        asked. Splits are positions in the table of the rows to train on and to hold out.
     seed : int
+
+    Raises
+    ------
+    NothingHeldOutError
+        If nothing can be held out.
     """
-    if isinstance(validation, (list, tuple)):
-        return _check_splits(given, validation)
-    splits = make_splits(given.strata, given.groups, validation, seed)
-    if is_whole(validation) and len(splits) < validation:
+    dealt = hold_out(given, cv, seed)
+    distinct, counts, splits = merge_within_sides(given, dealt)
+    whole = problem.parted(distinct, counts)
+    splits = [(train, held) for train, held in splits if bool(whole.weight[held].any())]
+    if not splits:
+        raise NothingHeldOutError("all rows that are held out are of classes of weight 0")
+    _warn_of_rows_without_training(given, dealt)
+    return Folds(whole, splits)
+
+
+def _warn_of_rows_without_training(given: GivenRows, splits: Sequence[Split]) -> None:
+    trained = np.zeros(len(given.strata), dtype=bool)
+    for train, _ in splits:
+        trained[train] = True
+    if not trained.all():
         warn_user(
-            f"The 'validation' parameter asks for {validation} folds. Only {len(splits)} can be "
+            f"{int((~trained).sum())} of {len(trained)} rows are in no training part of 'cv', so "
+            "no network learns from them: the model is the average of the networks of the splits. "
+            "Use folds (an int), or more splits, to learn from all rows.",
+            HeldOutWarning,
+        )
+
+
+def hold_out(given: GivenRows, cv: Any, seed: int) -> list[Split]:
+    """Return splits as positions among the given rows; parameters as in :func:`deal_folds`."""
+    if isinstance(cv, list):
+        return _check_splits(given, cv)
+    if cv is None and len(given.strata) < LEAST_ROWS:
+        count = len(given.strata)
+        raise NothingHeldOutError(f"there are {count} rows, and {LEAST_ROWS} are needed")
+    folds = FOLDS if cv is None else int(cv)
+    splits = make_splits(given.strata, given.groups, folds, seed)
+    if len(splits) < folds:
+        warn_user(
+            f"The 'cv' parameter asks for {folds} folds. Only {len(splits)} can be "
             "held out without parting a group or losing a class, and so many are used.",
             HeldOutWarning,
         )
@@ -102,9 +176,24 @@ def hold_out(given: GivenRows, validation: Any, seed: int) -> list[Split]:
         warn_user(
             f"{given.copies} of {len(given.strata)} rows are exact copies of other rows, columns "
             "and target alike. Some of the rows that are held out have copies among the rows to "
-            "train on, so the choice of the strength and held_out_score_ are too optimistic. Give "
+            "train on, so the choice of the networks and held_out_score_ are too optimistic. Give "
             "'groups' with one label for all copies of a row, or one row with its sample_weight.",
             HeldOutWarning,
+        )
+    return splits
+
+
+def splits_of(cv: Any, y: Any, groups: Any) -> Any:
+    """Return 'cv' with a splitter or any iterable made a list of splits of the given rows."""
+    if cv is None or is_whole(cv):
+        return cv
+    if hasattr(cv, "split"):
+        return list(cv.split(np.zeros((len(y), 1)), y, groups))
+    splits = list(cv)
+    if not splits:
+        raise ValueError(
+            "The 'cv' parameter must hold at least one split. Got none: an iterator can be used "
+            "once only, so give a list."
         )
     return splits
 
@@ -114,15 +203,15 @@ def warn_not_chosen(reason: NothingHeldOutError, strength: float, consequences: 
     warn_user(
         f"No rows could be held out to choose on: {reason}. The strength is {strength:g}, "
         f"{consequences}. Give more rows, a 'reg_strength' of your own, 'validation_data', or "
-        "splits as 'validation'.",
+        "a number of folds as 'cv'.",
         HeldOutWarning,
     )
 
 
 def make_splits(
-    strata: Integers, groups: Integers | None, validation: float, seed: int
+    strata: Integers, groups: Integers | None, folds: int, seed: int
 ) -> list[Split]:
-    """Return one split for a fraction of the rows, or one for each fold.
+    """Return one split for each fold.
 
     Each class stays among the rows to train on: where all rows of a class would be held out at
     once, the smallest of its groups (or one of its rows) is not held out at all.
@@ -134,27 +223,21 @@ def make_splits(
     groups : ndarray of shape (rows,), optional
         Numbers from 0 on. Rows of one group are never parted; a group is dealt by its rarest
         class.
-    validation : float or int
-        A fraction of the rows, or a number of folds; there are never more folds than groups.
+    folds : int
+        There are never more folds than groups.
     seed : int
 
     Raises
     ------
     NothingHeldOutError
-        With fewer than 40 rows, or if each group is needed for some class.
+        If each group is needed for some class.
     """
-    if len(strata) < LEAST_ROWS:
-        raise NothingHeldOutError(f"there are {len(strata)} rows, and {LEAST_ROWS} are needed")
     units = np.arange(len(strata)) if groups is None else groups
     rng = np.random.default_rng([seed, 1])
     rarity = np.argsort(np.argsort(np.bincount(strata), kind="stable"))
     rarest = np.full(units.max() + 1, len(rarity))
     np.minimum.at(rarest, units, rarity[strata])
-    size = np.bincount(units)
-    if is_whole(validation):
-        part = _deal(rarest, min(int(validation), len(rarest)), rng)
-    else:
-        part = np.where(_draw(rarest, size, validation, rng), 0, -1)
+    part = _deal(rarest, min(folds, len(rarest)), rng)
     part = _without_last_of_a_class(part, strata, units)[units]
     splits = [(np.flatnonzero(part != k), np.flatnonzero(part == k)) for k in set(part) - {-1}]
     if not splits:
@@ -173,21 +256,6 @@ def _deal(strata: Integers, folds: int, rng: np.random.Generator) -> Integers:
     return (place * folds).astype(np.int64)
 
 
-def _draw(strata: Integers, size: Integers, share: float, rng: np.random.Generator) -> Any:
-    """Draw units from each stratum while they fit into its share of the rows; at least one."""
-    drawn = np.zeros(len(strata), dtype=bool)
-    for stratum in np.unique(strata):
-        members = rng.permutation(np.flatnonzero(strata == stratum))
-        room = share * size[members].sum()
-        for unit in members:
-            if size[unit] <= 2 * room:  # at least half of it fits
-                drawn[unit] = True
-                room -= size[unit]
-    if not drawn.any():  # the smallest of the most frequent kind
-        drawn[np.lexsort((size, -np.bincount(strata)[strata]))[0]] = True
-    return drawn
-
-
 def _without_last_of_a_class(part: Integers, strata: Integers, units: Integers) -> Integers:
     """Return the part of each unit, -1 for those that some class needs in every training."""
     size = np.bincount(units)
@@ -199,26 +267,26 @@ def _without_last_of_a_class(part: Integers, strata: Integers, units: Integers) 
     return part
 
 
-def _check_splits(given: GivenRows, validation: Sequence[Any]) -> list[Split]:
+def _check_splits(given: GivenRows, splits_given: Sequence[Any]) -> list[Split]:
     """Return splits that were given as positions in the table."""
     n, strata = given.table_rows, given.strata
     place = np.full(n, -1)
     place[given.position] = np.arange(len(given.position))
     splits = []
-    for number, pair in enumerate(validation):
+    for number, pair in enumerate(splits_given):
         rows = [np.asarray(side) for side in pair]
         whole = all(r.ndim == 1 and r.dtype.kind in "iu" for r in rows)
         inside = whole and all(((r >= 0) & (r < n)).all() for r in rows)
         if not inside or set(rows[0]) & set(rows[1]):
             raise ValueError(
-                "Each split of 'validation' must be a pair of positions of rows from 0 to "
+                "Each split of 'cv' must be a pair of positions of rows from 0 to "
                 f"{n - 1}, to train on and to hold out, and no row on both sides. Split {number} "
                 "is not: give list(splitter.split(X, y))."
             )
         train, held = (np.sort(place[r][place[r] >= 0]) for r in rows)
         if not len(held) or set(strata[train]) != set(strata):
             raise ValueError(
-                "Each split of 'validation' must hold out some rows of weight above 0, and leave "
+                "Each split of 'cv' must hold out some rows of weight above 0, and leave "
                 f"rows of every class to train on. Split {number} does not."
             )
         splits.append((train, held))

@@ -1,0 +1,256 @@
+"""The training of the designs: one warm path per fold, whose snapshots are the candidates."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import torch
+
+from psilonnet._warnings import warn_user
+from psilonnet.certify import input_moves
+from psilonnet.deploy import compact_parts
+from psilonnet.estimators.joint_fit import Job
+from psilonnet.estimators.problem import View
+from psilonnet.nn import AveragedNet, Part, PlainNet
+from psilonnet.training import Callback, DivergedError
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    from psilonnet.estimators.designs import Design
+    from psilonnet.estimators.folds import Folds
+    from psilonnet.estimators.progress import Progress
+    from psilonnet.estimators.recipe import Recipe
+    from psilonnet.nn import Network, PlainLayer
+    from psilonnet.training import RisingPath, Run, RunState
+
+Array = np.ndarray[Any, Any]
+
+# The level part of a path goes on, by a fifth of its steps at a time, while the mean held-out loss
+# has fallen by more than this share over the last such part; it is at most this many times as long.
+FALLS, LONGEST, PART = 0.02, 4, 0.2
+# A design is given up halfway along its path if it is so much worse than the best one before it.
+HOPELESS, HALFWAY = 0.15, 0.5
+
+
+class LostNetworksWarning(UserWarning):
+    """Some networks diverged in training, and the model is made of the others."""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """Networks of one design at one strength, one for each fold.
+
+    Attributes
+    ----------
+    design : int
+        Its number among the designs.
+    strength : float
+    step : int
+        After how many steps they were taken.
+    net : AveragedNet
+        Their plain average: folded weights, numbers of float32.
+    outputs : ndarray of shape (held-out rows, outputs)
+        Of networks that were not trained on these rows.
+    bound : float
+        How far the outputs of the average can move, summed, if every column moves by 1.
+    near_sparsity, sparsity : float
+    trained : Network, or None
+        The networks as they were trained, while a fit may still go on with them.
+    """
+
+    design: int
+    strength: float
+    step: int
+    net: AveragedNet
+    outputs: Array
+    bound: float
+    near_sparsity: float
+    sparsity: float
+    trained: Network | None = None
+
+
+class _Snapshot(NamedTuple):
+    strength: float
+    step: int
+    net: Network
+
+
+class _PathKeeper(Callback):
+    """Takes snapshots where the strengths are reached; extends the level part, or gives up."""
+
+    def __init__(self, recipe: Recipe, folds: int, progress: Progress, best: float) -> None:
+        self.recipe, self.folds, self.progress, self.best = recipe, folds, progress, best
+        self.path: RisingPath = recipe.path
+        self.snapshots: list[_Snapshot] = []
+
+    def on_step(self, run: RunState) -> None:
+        """Move the progress bar."""
+        self.progress.step()
+
+    def on_evaluation(self, run: RunState) -> None:
+        """Look where on the path the run is."""
+        losses = run.history.valid_loss.mean(dim=1).tolist()
+        self.progress.tell(losses[-1])
+        if run.step == self.path.level and self._falls(run, losses):
+            extra = max(1, round(PART * self.recipe.path.level))
+            self.path = self.path.extended(extra)
+            run.plan = self.path.plan(run.plan)
+            self.progress.extend(extra)
+            return
+        marks = dict(zip(self.path.marks, self.path.strengths, strict=True))
+        strength = marks.get(run.step)
+        if strength in self.recipe.asked and len(run.members) == self.folds:
+            self.snapshots.append(_Snapshot(strength, run.step, run.averaged_net().cpu()))
+        self._give_up(run, losses)
+
+    def _falls(self, run: RunState, losses: list[float]) -> bool:
+        longest = LONGEST * self.recipe.path.level
+        if not self.recipe.may_extend or self.path.level >= longest:
+            return False
+        before = run.step - PART * self.recipe.path.level
+        earlier = [k for k, step in enumerate(run.history.step) if step <= before]
+        return bool(earlier) and losses[-1] < (1 - FALLS) * losses[earlier[-1]]
+
+    def _give_up(self, run: RunState, losses: list[float]) -> None:
+        done = (run.step - self.path.level) / max(1, self.path.rise)
+        if self.recipe.may_extend and HALFWAY <= done < 1:
+            reached = [v for s, v in zip(run.history.step, losses, strict=True)
+                       if s >= self.path.level]
+            if min(reached) > (1 + HOPELESS) * self.best:
+                self.progress.extend(run.step - run.plan.steps)
+                run.plan = replace(run.plan, steps=run.step)
+
+
+class Trained(NamedTuple):
+    """What came of the designs: candidates, and of each design its history."""
+
+    candidates: list[Candidate]
+    histories: list[dict[str, list[float]]]
+
+
+def train_designs(
+    folds: Folds, recipe: Recipe, progress: Progress
+) -> Generator[Job, Run, Trained]:
+    """Train all designs on all folds, each as one population."""
+    candidates: list[Candidate] = []
+    histories: list[dict[str, list[float]]] = []
+    best, lost = float("inf"), DivergedError([])
+    for number, design in enumerate(recipe.designs):
+        keeper = _PathKeeper(recipe, len(folds.splits), progress, best)
+        view = View(folds.problem, design, recipe.width, recipe.depth, recipe.plan.seed)
+        progress.begin(design.in_words(), recipe.path.steps, view)
+        try:
+            run = yield path_job(view, folds, recipe, keeper)
+        except DivergedError as error:  # of one design; others may do
+            lost = error
+            histories.append({})
+            continue
+        warn_lost(run, design)
+        history = history_of(run)
+        histories.append(history)
+        own = [make_candidate(number, view, folds, *taken) for taken in keeper.snapshots]
+        candidates += [c for c in own if np.isfinite(c.outputs).all() and np.isfinite(c.bound)]
+        best = min([best, *history["valid_loss"]])
+    if not candidates:
+        raise lost
+    return Trained(candidates, histories)
+
+
+def path_job(view: View, folds: Folds, recipe: Recipe, *callbacks: Callback) -> Job:
+    """Return the job that trains a design along the path."""
+    net = view.make_population(len(folds.splits), recipe.plan.batch_size)
+    train = view.rows([train for train, _ in folds.splits])
+    assert train is not None  # noqa: S101  # a split without training rows is refused before
+    shapes = tuple((name, t.shape[1:]) for name, t in net.state_dict().items())
+    shared = recipe.plan.matmul_precision == "highest" and not recipe.may_extend
+    return Job(
+        net=net.to(recipe.device),
+        train=train,
+        valid=view.rows([held for _, held in folds.splits]),
+        loss=view.problem.loss,
+        strengths=(1.0,) * len(folds.splits),  # the path says how strong
+        plan=recipe.path.plan(recipe.plan),
+        callbacks=callbacks,
+        kind=(view.design, shapes, view.problem.loss, recipe.path, replace(recipe.plan, seed=0))
+        if shared
+        else None,
+    )
+
+
+def make_candidate(
+    number: int, view: View, folds: Folds, strength: float, step: int, net: Network
+) -> Candidate:
+    """Return the networks of all folds, folded and rounded, with what is known of them.
+
+    What pruning has left without use is removed.
+    """
+    parts = [fold_part(view, net)]
+    if float(net.layers[0].prune_mix) > 0:
+        parts = [live for part in parts for live in compact_parts(part)]
+    averaged = AveragedNet(parts, view.problem.x.shape[1])
+    eye = torch.eye(view.problem.outputs, dtype=torch.float64)
+    return Candidate(
+        design=number,
+        strength=strength,
+        step=step,
+        net=averaged,
+        outputs=held_out_outputs(averaged, folds),
+        bound=float(input_moves(averaged, eye).sum()),
+        near_sparsity=float(net.near_sparsity().mean()),
+        sparsity=float(net.exact_sparsity().mean()),
+        trained=net,
+    )
+
+
+@torch.no_grad()
+def fold_part(view: View, net: Network) -> Part:
+    """Return a population as numbers of float32, averaged plainly."""
+    layers = [_rounded(layer) for layer in PlainNet(net).layers]
+    members = len(layers[0].weight)
+    weight = torch.full((members,), 1 / members, dtype=torch.float64)
+    inputs = torch.arange(view.problem.x.shape[1])
+    return Part(PlainNet.of_layers(layers), weight, view.columns, inputs)
+
+
+def _rounded(layer: PlainLayer) -> PlainLayer:
+    return replace(layer, weight=layer.weight.float().double(), bias=layer.bias.float().double())
+
+
+def held_out_outputs(net: AveragedNet, folds: Folds) -> Array:
+    """Return the outputs of each held-out row, by networks that were not trained on it."""
+    x = folds.problem.x
+    singles = [(part, member) for part in net.parts for member in range(part.members)]
+    outputs = []
+    for (part, member), (_, held) in zip(singles, folds.splits, strict=True):
+        seen = part.see(x[torch.as_tensor(held)])
+        outputs.append(part.net.member(member)(seen)[0].numpy())
+    return folds.average(outputs)
+
+
+def history_of(run: Run) -> dict[str, list[float]]:
+    """Return the evaluations of a run, averaged over the members that are left."""
+    history, own = run.history, list(run.members)
+    return {
+        "step": [float(s) for s in history.step],
+        "train_loss": history.train_loss[:, own].mean(dim=1).tolist(),
+        "valid_loss": history.valid_loss[:, own].mean(dim=1).tolist(),
+        "penalty": history.penalty[:, own].mean(dim=1).tolist(),
+    }
+
+
+def warn_lost(run: Run, design: Design) -> None:
+    """Warn if members of a run diverged."""
+    lost = run.history.diverged
+    if lost:
+        warn_user(
+            f"{len(lost)} of {run.history.members} networks of the design {design.in_words()!r} "
+            f"diverged in training, the first at step {lost[0].step} with loss "
+            f"{lost[0].loss:.3g}. What the design had reached before is kept, and the other designs "
+            "go on. A lower 'learning_rate' may keep them; so may columns and a target without "
+            "extreme values.",
+            LostNetworksWarning,
+        )
+

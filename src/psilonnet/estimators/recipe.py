@@ -1,0 +1,144 @@
+"""How networks are trained by default: which designs, how many steps, along which strengths."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import sqrt
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from psilonnet.estimators.designs import read_designs
+from psilonnet.training import Plan, RisingPath
+
+if TYPE_CHECKING:
+    from psilonnet.estimators.designs import Design
+
+WEAKEST, STRONGEST, SNAPSHOTS = 5e-5, 5e-2, 10  # of the path by default
+FALLBACK_STRENGTH = 5e-3  # for tables too small to choose on
+LEVEL = 0.4  # the share of the steps before the strength rises
+STEPS = 1500  # for 2,000 rows
+FEW_STEPS = 600  # up to one batch of rows
+TINY, FEW_DESIGNS = 100, 2  # below so many rows, only the first designs
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What is trained for one fit.
+
+    Attributes
+    ----------
+    designs : tuple of Design
+    path : RisingPath
+        Of each design, before it is extended.
+    asked : tuple of float
+        The strengths on the path that may be chosen.
+    plan : Plan
+        Batches, seed and precision.
+    may_extend : bool
+        Whether the level part of the path goes on while the held-out loss falls.
+    width, depth : int
+    device : str
+    """
+
+    designs: tuple[Design, ...]
+    path: RisingPath
+    asked: tuple[float, ...]
+    plan: Plan
+    may_extend: bool
+    width: int
+    depth: int
+    device: str
+
+
+def make_recipe(parameters: dict[str, Any], rows: int, seed: int, *, alone: bool) -> Recipe:
+    """Return what parameters ask for.
+
+    Parameters
+    ----------
+    parameters : dict
+        Of an estimator.
+    rows : int
+    seed : int
+    alone : bool
+        Whether nothing is held out: then there is one design and one strength.
+    """
+    automatic = isinstance(parameters["max_steps"], str)
+    steps = auto_steps(rows, parameters["batch_size"]) if automatic else parameters["max_steps"]
+    level = round(LEVEL * steps)
+    points, asked = path_strengths(parameters["reg_strength"], alone=alone)
+    designs = _designs(parameters, rows)
+    one_batch = rows <= parameters["batch_size"]
+    return Recipe(
+        designs=designs[:1] if alone else designs,
+        path=RisingPath(points, level, int(steps) - level, parameters["learning_rate"]),
+        asked=asked,
+        plan=Plan(
+            batch_size=parameters["batch_size"],
+            evaluate_every=max(1, steps // 15),
+            seed=seed,
+            # Fits whose rows are one batch may be trained side by side, and must come out equal.
+            matmul_precision="highest" if one_batch else "medium",
+            progress=False,
+        ),
+        may_extend=automatic and not one_batch and not alone,
+        width=parameters["width"],
+        depth=parameters["depth"],
+        device=parameters["device"],
+    )
+
+
+def _designs(parameters: dict[str, Any], rows: int) -> tuple[Design, ...]:
+    designs = read_designs(parameters["designs"])
+    if isinstance(parameters["designs"], str) and rows < TINY:
+        designs = designs[:FEW_DESIGNS]
+    if not parameters["prune"]:
+        return designs
+    sparse = tuple(design for design in designs if design.directions == "l1")
+    if not sparse:
+        raise ValueError(
+            "Pruning needs a design with directions 'l1': only such rows have a projection onto "
+            f"exact zeros. Got designs {[d.in_words() for d in designs]}: add one, or use "
+            "prune=False."
+        )
+    return sparse
+
+
+def auto_steps(rows: int, batch_size: int = 256) -> int:
+    """Return how many steps a training takes by default, before its level part is extended.
+
+    600 for tables of up to one batch; then they grow with the root of the rows, from 1,000 to
+    1,500 at 2,000 rows and to 4,500 at most.
+
+    >>> [auto_steps(rows) for rows in (100, 500, 2000, 8000, 100_000)]
+    [600, 1000, 1500, 3000, 4500]
+    """
+    if rows <= batch_size:
+        return FEW_STEPS
+    return round(min(3 * STEPS, max(1000, STEPS * sqrt(rows / 2000))))
+
+
+def path_strengths(
+    reg_strength: Any, *, alone: bool = False
+) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Return the strengths that a path goes through, and those that may be chosen.
+
+    >>> path_strengths(0.01)
+    ((5e-05, 0.01), (0.01,))
+    """
+    if isinstance(reg_strength, str):
+        if alone:
+            return (WEAKEST, FALLBACK_STRENGTH), (FALLBACK_STRENGTH,)
+        ratio = STRONGEST / WEAKEST
+        points = tuple(
+            float(f"{WEAKEST * ratio ** (k / (SNAPSHOTS - 1)):.3g}") for k in range(SNAPSHOTS)
+        )
+        return points, points
+    asked = tuple(sorted(float(s) for s in np.atleast_1d(reg_strength)))
+    if alone and len(asked) > 1:
+        nearest = min(asked, key=lambda s: abs(np.log((s + 1e-12) / FALLBACK_STRENGTH)))
+        asked = (nearest,)
+    if len(asked) > 1 or asked[0] <= WEAKEST:
+        return asked, asked
+    return (WEAKEST, *asked), asked
+

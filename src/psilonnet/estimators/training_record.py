@@ -1,0 +1,69 @@
+"""What a fit leaves behind: all candidates, so that another choice needs no second training."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from psilonnet.estimators.designs import Design
+    from psilonnet.estimators.paths import Candidate
+    from psilonnet.estimators.problem import Problem
+    from psilonnet.estimators.selection import Choice, HeldOut
+
+
+@dataclass(frozen=True)
+class Record:
+    """The candidates of a fit, and the rows that choose among them.
+
+    Attributes
+    ----------
+    designs : sequence of Design
+    candidates : list of Candidate
+    histories : list of dict of lists
+        Of each design.
+    problem : Problem
+    held_out : HeldOut, or None
+    """
+
+    designs: Sequence[Design]
+    candidates: list[Candidate]
+    histories: list[dict[str, list[float]]]
+    problem: Problem
+    held_out: HeldOut | None
+
+    def with_candidates(self, candidates: list[Candidate]) -> Record:
+        """Return the record of other candidates."""
+        return replace(self, candidates=candidates)
+
+    def without_networks(self) -> Record:
+        """Return the record without what only training needs."""
+        return self.with_candidates([replace(c, trained=None) for c in self.candidates])
+
+    def path(self, choice: Choice) -> dict[str, list[float]] | None:
+        """Return what is known of each candidate, and its weight in the model."""
+        if self.held_out is None:
+            return None
+        weights = dict(zip(choice.picks, choice.shares, strict=True))
+        found = self.candidates
+        return {
+            "design": [float(c.design) for c in found],
+            "reg_strength": [c.strength for c in found],
+            "valid_loss": [float(self.held_out.losses(c.outputs).mean()) for c in found],
+            "bound": [c.bound for c in found],
+            "near_sparsity": [c.near_sparsity for c in found],
+            "sparsity": [c.sparsity for c in found],
+            "steps": [float(c.step) for c in found],
+            "weight": [weights.get(k, 0.0) for k in range(len(found))],
+        }
+
+    def members(self, choice: Choice) -> dict[str, list[float]]:
+        """Return what is averaged, the heaviest first."""
+        picked = [self.candidates[k] for k in choice.picks]
+        return {
+            "weight": choice.shares,
+            "design": [float(c.design) for c in picked],
+            "reg_strength": [c.strength for c in picked],
+        }
