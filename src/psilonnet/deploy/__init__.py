@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from psilonnet.deploy.compact import CompactNet, compact_nets
+    from psilonnet.deploy.compact import CompactNet, compact_nets, compact_parts
     from psilonnet.deploy.model_file import ModelFileError, read_model_file, write_model_file
     from psilonnet.deploy.numpy_export import write_numpy_export
     from psilonnet.deploy.onnx import Outcome, onnx_inputs, write_onnx, write_onnx_core
@@ -20,6 +20,7 @@ _HOMES = {
     "Predictor": "predictor",
     "class_numbers": "predictor",
     "compact_nets": "compact",
+    "compact_parts": "compact",
     "onnx_inputs": "onnx",
     "probabilities": "predictor",
     "read_export": "predictor",
@@ -37,6 +38,7 @@ __all__ = [
     "Predictor",
     "class_numbers",
     "compact_nets",
+    "compact_parts",
     "onnx_inputs",
     "probabilities",
     "read_export",
