@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from psilonnet.certify import Certifier
 from psilonnet.estimators.choosing import choose
 from psilonnet.estimators.exports import ExportMixin
-from psilonnet.estimators.fitting import Design, Pick, Problem, forward, train_on_all
+from psilonnet.estimators.fitting import Design, Pick, Problem, column_map, forward, train_on_all
 from psilonnet.estimators.jobs import finish
 from psilonnet.estimators.parameters import auto_steps, check_parameters, show_progress
 from psilonnet.estimators.pruning import CUTS, choose_cut
@@ -141,7 +142,7 @@ class BasePSiLON(SummaryMixin, ExportMixin, BaseEstimator):  # type: ignore[misc
         rows = canonical_rows(columns, y, weight)
         # Only distinct rows in sorted order are trained on.
         columns = [column.take(rows.position) for column in columns]
-        self.encoder_ = fit_encoder(columns, rows.weight, self.scaling)
+        self.encoder_ = fit_encoder(columns, rows.weight)
         if self.encoder_.width == 0:
             raise ValueError(
                 "At least one column must have two different values among the rows of weight above "
@@ -150,7 +151,10 @@ class BasePSiLON(SummaryMixin, ExportMixin, BaseEstimator):  # type: ignore[misc
             )
         y = y[rows.position]
         self.target_ = self._make_target(y, rows.weight)
-        problem = self._problem(columns, y, rows.weight)
+        problem = replace(
+            self._problem(columns, y, rows.weight),
+            columns=column_map(self.encoder_, columns, rows.weight, self.scaling),
+        )
         labels = y[:, 0].astype(np.int64) if self._stratified else np.zeros(len(y), np.int64)
         given = GivenRows.of(rows, weight, labels, groups)
         yield from self._train(problem, given, validation_data)
@@ -158,7 +162,7 @@ class BasePSiLON(SummaryMixin, ExportMixin, BaseEstimator):  # type: ignore[misc
     def _problem(self, columns: Sequence[Column], y: Array, counts: Array) -> Problem:
         weight = counts * self._row_factors(y)
         return Problem(
-            x=torch.tensor(self.encoder_.encode(columns), dtype=torch.float32),
+            x=torch.from_numpy(self.encoder_.encode(columns)),
             y=torch.tensor(self.target_.encode(y), dtype=torch.float32),
             weight=torch.tensor(weight / weight.mean(), dtype=torch.float32),
             counts=torch.tensor(counts),
@@ -186,12 +190,12 @@ class BasePSiLON(SummaryMixin, ExportMixin, BaseEstimator):  # type: ignore[misc
         picks = [Pick(designs[0], alone)] if choice is None else choice.picks
         self._note(choice, whole)
         if choice is not None and whole.given and self.n_members == 1 and not self.prune:
-            net, history = choice.net, choice.history
+            average, history = choice.net, choice.history
         else:
             cut = CUTS[-1] if self.prune else None
             if self.prune and choice is not None:
                 cut = yield from choose_cut(whole, choice)
-            net, history, picks = yield from train_on_all(
+            average, history, picks = yield from train_on_all(
                 problem, picks, n_members=self.n_members, prune=cut
             )
         self.reg_strength_ = picks[0].strength
@@ -200,7 +204,7 @@ class BasePSiLON(SummaryMixin, ExportMixin, BaseEstimator):  # type: ignore[misc
             "reg_strength": [pick.strength for pick in picks],
             "knots": [float(pick.design.knots) for pick in picks],
         }
-        self.net_ = net.cpu()
+        self.net_, self.near_sparsity_, self.sparsity_ = average
         self.history_ = history if choice is None else choice.history
         self.n_iter_ = designs[0].plan.steps
         self.measures_ = {

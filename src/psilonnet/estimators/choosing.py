@@ -29,7 +29,7 @@ from psilonnet.training import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence
 
-    from psilonnet.estimators.fitting import Design, Problem
+    from psilonnet.estimators.fitting import Average, Design, Problem
     from psilonnet.estimators.jobs import Job
     from psilonnet.estimators.splits import Split
     from psilonnet.nn import Network
@@ -97,8 +97,8 @@ class Choice:
     held_out : ndarray of row numbers
     outputs : ndarray of shape (held-out rows, outputs)
         The average of the outputs of networks that were not trained on these rows.
-    net : Network
-        The average of the networks that were picked, as trained on the splits.
+    net : Average
+        Of the networks that were picked, as trained on the splits.
     splits : sequence of Split
     heaviest : ndarray of shape (held-out rows, outputs)
         The same of the heaviest alone.
@@ -109,7 +109,7 @@ class Choice:
     history: dict[str, list[float]]
     held_out: Array
     outputs: Array
-    net: Network
+    net: Average
     splits: Sequence[Split]
     heaviest: Array
 
@@ -139,7 +139,7 @@ def choose(
         history=picked[0].history,
         held_out=held,
         outputs=np.tensordot(shares, np.stack([c.outputs for c in picked]), axes=1),
-        net=averaged([c.nets for c in picked], [w for w in shares for _ in splits]),
+        net=averaged(problem, [c.nets for c in picked], [w for w in shares for _ in splits]),
         splits=splits,
         heaviest=picked[0].outputs,
     )
@@ -198,7 +198,7 @@ def take_setting(
     places = [p for p, member in enumerate(run.members) if member // n == k]
     nets = take_members(run.net, torch.tensor(places)).cpu()
     outputs = [
-        forward(take_members(nets, torch.tensor([fold])), problem.x[torch.as_tensor(held)])
+        forward(take_members(nets, torch.tensor([fold])), problem.seen[torch.as_tensor(held)])
         for fold, (_, held) in enumerate(splits)
     ]
     return nets, np.concatenate(outputs)

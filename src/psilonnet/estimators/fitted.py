@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from psilonnet.nn import Network
+    from psilonnet.nn import AveragedNet
     from psilonnet.tables import TableEncoder
 
 
@@ -14,12 +14,14 @@ class FittedModel(Protocol):
 
     encoder_: TableEncoder
     target_: Any
-    net_: Network
+    net_: AveragedNet
     members_: dict[str, list[float]]
     path_: dict[str, list[float]] | None
     history_: dict[str, list[float]]
     held_out_score_: float | None
     measures_: dict[str, Any]
+    near_sparsity_: float
+    sparsity_: float
     n_rows_: int
     n_iter_: int
 

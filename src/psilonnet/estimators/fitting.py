@@ -4,26 +4,24 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
 
 from psilonnet._warnings import warn_user
-from psilonnet.deploy import compact_nets
 from psilonnet.estimators.architectures import make_network
 from psilonnet.estimators.jobs import Job
-from psilonnet.nn import plain_net
+from psilonnet.nn import AveragedNet, ColumnMap, Part, PlainNet
 from psilonnet.tables import weighted_quantile
 from psilonnet.training import (
     Pruning,
     Rows,
     check_memory,
-    join_populations,
     members_of,
     stack_members,
     trapezoid_of,
-    weigh_members,
 )
 
 if TYPE_CHECKING:
@@ -31,7 +29,8 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
-    from psilonnet.nn import Network
+    from psilonnet.nn import Bend, Network, PlainLayer
+    from psilonnet.tables import Column, TableEncoder
     from psilonnet.training import Callback, Plan, Run
 
 Array = np.ndarray[Any, Any]
@@ -56,13 +55,19 @@ class Problem:
     loss: str
     outputs: int
     given: int = 0  # rows at the end that are chosen on only, and that knots do not see
+    columns: ColumnMap | None = None  # what networks see of x; all as it is if there is none
+
+    @cached_property
+    def seen(self) -> Tensor:
+        """What the networks see, in float32."""
+        return (self.x if self.columns is None else self.columns(self.x)).float()
 
     def rows(self, index: np.ndarray[Any, Any] | None = None) -> Rows:
         """Return all rows, or some."""
         if index is None:
-            return Rows(self.x, self.y, self.weight)
+            return Rows(self.seen, self.y, self.weight)
         chosen = torch.as_tensor(index)
-        return Rows(self.x[chosen], self.y[chosen], self.weight[chosen])
+        return Rows(self.seen[chosen], self.y[chosen], self.weight[chosen])
 
     def truth(self, index: Array) -> tuple[Array, Array, Array]:
         """Return first target, weight and count of some rows in float64."""
@@ -104,7 +109,7 @@ def _knot_edges(problem: Problem, pieces: int) -> Tensor | None:
         return None
     levels = np.arange(1, pieces) / pieces
     own = slice(len(problem.x) - problem.given)
-    x, weight = problem.x[own].double().numpy(), problem.weight[own].double().numpy()
+    x, weight = problem.seen[own].double().numpy(), problem.weight[own].double().numpy()
     edges = [
         weighted_quantile(column, weight, levels)
         if len(np.unique(column)) > 2
@@ -193,13 +198,12 @@ class Pick:
 
 def train_on_all(
     problem: Problem, picks: Sequence[Pick], *, n_members: int, prune: Cut | None
-) -> Generator[Job, Run, tuple[Network, dict[str, list[float]], list[Pick]]]:
+) -> Generator[Job, Run, tuple[Average, dict[str, list[float]], list[Pick]]]:
     """Train what was picked on all rows, each with several starts.
 
     Returns
     -------
-    net : Network
-        The average.
+    net : Average
     history : dict of lists
         Of the first design.
     picks : list of Pick
@@ -224,7 +228,7 @@ def train_on_all(
     used = [
         replace(pick, weight=count[pick] * pick.weight / total) for pick in picks if pick in count
     ]
-    return averaged(nets, [pick.weight for pick in left]), histories[0], used
+    return averaged(problem, nets, [pick.weight for pick in left]), histories[0], used
 
 
 class LostNetworksWarning(UserWarning):
@@ -244,20 +248,82 @@ def warn_lost(run: Run, training: str) -> None:
         )
 
 
-def averaged(nets: Sequence[Network], weights: Sequence[float]) -> Network:
-    """Return populations as one whose plain average is the weighted average of all members."""
-    total = sum(weights)
-    return weigh_members(join_populations(nets), [weight / total for weight in weights])
+SCALINGS: dict[str, Bend] = {
+    "standard": "identity",
+    "robust": "clipped",
+    "log_tails": "log_tails",
+}
 
 
-def forward(net: Network, x: Tensor) -> np.ndarray[Any, np.dtype[np.float64]]:
+def column_map(
+    encoder: TableEncoder, columns: Sequence[Column], weight: Array, scaling: str
+) -> ColumnMap:
+    """Return what networks see of encoded columns."""
+    center, scale = np.zeros(encoder.width), np.ones(encoder.width)
+    for k in np.flatnonzero(encoder.holds_numbers) if scaling == "robust" else ():
+        code, values = encoder.codes[encoder.sources[k]], columns[encoder.sources[k]].values
+        present = ~np.isnan(values)
+        z = (values[present] - code.center) / code.scale
+        first, middle, third = weighted_quantile(z, weight[present], np.array([0.25, 0.5, 0.75]))
+        if third > first:
+            center[k], scale[k] = middle, (third - first) / 1.349
+    bent = torch.from_numpy(encoder.holds_numbers)
+    return ColumnMap.of(SCALINGS[scaling], bent, torch.tensor(center), torch.tensor(scale))
+
+
+class Average(NamedTuple):
+    """A weighted average of trained networks, and how sparse they were."""
+
+    net: AveragedNet
+    near_sparsity: float
+    sparsity: float
+
+
+@torch.no_grad()
+def averaged(problem: Problem, nets: Sequence[Network], weights: Sequence[float]) -> Average:
+    """Return the weighted average of all members of some populations."""
+    total, n_in = sum(weights), problem.x.shape[1]
+    columns = problem.columns or ColumnMap.identity(n_in)
+    left, parts = [weight / total for weight in weights], {}
+    for net in nets:
+        layers = [_rounded(layer) for layer in PlainNet(net).layers]
+        own, left = left[: members_of(net)], left[members_of(net) :]
+        kind = tuple((layer.split, layer.weight.shape[1:]) for layer in layers)
+        parts.setdefault(kind, []).append((layers, own))
+    joined = [
+        Part(
+            PlainNet.of_layers([_joined(same) for same in zip(*chains, strict=True)]),
+            torch.tensor([w for own in shares for w in own], dtype=torch.float64),
+            columns,
+            torch.arange(n_in),
+        )
+        for chains, shares in (zip(*found, strict=True) for found in parts.values())
+    ]
+    near, exact = (
+        float(torch.cat([getattr(net, way)() for net in nets]).mean())
+        for way in ("near_sparsity", "exact_sparsity")
+    )
+    return Average(AveragedNet(joined, n_in), near, exact)
+
+
+def _rounded(layer: PlainLayer) -> PlainLayer:
+    return replace(layer, weight=layer.weight.float().double(), bias=layer.bias.float().double())
+
+
+def _joined(layers: Sequence[PlainLayer]) -> PlainLayer:
+    edges = [layer.edges for layer in layers if layer.edges is not None]
+    return replace(
+        layers[0],
+        weight=torch.cat([layer.weight for layer in layers]),
+        bias=torch.cat([layer.bias for layer in layers]),
+        edges=torch.cat(edges) if edges else None,
+    )
+
+
+def forward(net: Network | AveragedNet, x: Tensor) -> np.ndarray[Any, np.dtype[np.float64]]:
     """Return the averaged outputs of the members in float64, of shape (rows, outputs)."""
-    if float(net.layers[0].prune_mix) > 0:  # pruned: only the live part is computed
-        outputs = torch.stack([live(x) for live in compact_nets(net)])
-    else:
-        outputs = plain_net(net)(x)
-    averaged: np.ndarray[Any, np.dtype[np.float64]] = outputs.mean(dim=0).numpy()
-    return averaged
+    outputs: np.ndarray[Any, np.dtype[np.float64]] = AveragedNet.of(net)(x).numpy()
+    return outputs
 
 
 def history_of(run: Run, members: Sequence[int]) -> dict[str, list[float]]:
@@ -279,4 +345,4 @@ def rows_of_splits(problem: Problem, parts: Sequence[np.ndarray[Any, Any]], repe
     own = torch.full((len(parts), most), -1)
     for row, part in zip(own, parts, strict=True):
         row[: len(part)] = torch.as_tensor(part)
-    return Rows(problem.x, problem.y, problem.weight, own.repeat(repeats, 1))
+    return Rows(problem.seen, problem.y, problem.weight, own.repeat(repeats, 1))

@@ -9,7 +9,6 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from psilonnet.certify import column_bounds
-from psilonnet.training import members_of
 
 Array = np.ndarray[Any, Any]
 
@@ -37,22 +36,10 @@ class SummaryMixin:
         """The same in the units of the table: for one unit of a number, or a change of level."""
         return np.asarray(self._bounds.per_unit)
 
-    @property
-    def near_sparsity_(self: Any) -> float:
-        """The mean near-sparsity of all weight vectors (Def. 1 of the paper)."""
-        check_is_fitted(self)
-        return float(self.net_.near_sparsity().mean())
-
-    @property
-    def sparsity_(self: Any) -> float:
-        """The mean share of exact zeros of all weight vectors."""
-        check_is_fitted(self)
-        return float(self.net_.exact_sparsity().mean())
-
     def summary(self: Any) -> str:
         """Return score, bounds and sparsity in words; first of all, if it says one thing only."""
         check_is_fitted(self)
-        networks = members_of(self.net_)
+        networks = self.net_.members
         average = f"average of {networks} networks, " if networks > 1 else ""
         strengths = ", ".join(f"{s:g}" for s in sorted(set(self.members_["reg_strength"])))
         training, held_out = self.measures_["training"], self.measures_["held_out"]

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from psilonnet.tables.canonical import distinct_words
-from psilonnet.tables.quantiles import weighted_mean_and_deviation, weighted_quantile, within_fences
+from psilonnet.tables.quantiles import weighted_mean_and_deviation, within_fences
 
 if TYPE_CHECKING:
     from psilonnet.tables.columns import Column
 
-Scaling = Literal["standard", "robust", "log_tails"]
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 
-BEND = 3.0  # standard deviations; from about here on numbers are clipped, or grow like a logarithm
 FAR = 1e15  # no number is farther from the center than this many standard deviations
 LEAST = 1e-280  # a column that varies by less is constant: its slope would overflow
 MOST_LEVELS = 50
@@ -30,50 +28,48 @@ def _require(holds: bool, code: object) -> None:
 
 @dataclass(frozen=True)
 class NumberCode:
-    """Numbers and times: ``z = (x - center) / scale``, and then what the scaling makes of it.
+    """Numbers and times: ``z = (x - center) / scale``, in standard deviations.
 
-    "standard" leaves z as it is; "robust" clips it smoothly, ``z / sqrt(1 + (z / 3)^2)``;
-    "log_tails" lets it grow like a logarithm, ``3 asinh(z / 3)``. Slopes lie between 0 and 1. A
-    missing number becomes 0; if numbers were missing in training, a second column tells, 1 for
-    missing and 0 otherwise.
+    Center and scale are mean and standard deviation of the training rows; numbers farther than
+    three quartile ranges from the quartiles are pulled in to there first. A missing number becomes
+    0; if numbers were missing in training, a second column tells, 1 for missing and 0 otherwise.
     """
 
     center: float
     scale: float  # 0 for a column that is constant
     low: float
     high: float
-    scaling: Scaling
     has_missing: bool
 
     def __post_init__(self) -> None:
         numbers = (self.center, self.scale, self.low, self.high)
         _require(all(isinstance(v, (int, float)) and np.isfinite(v) for v in numbers), self)
         _require(self.scale >= 0 and self.low <= self.high, self)
-        _require(self.scaling in get_args(Scaling) and isinstance(self.has_missing, bool), self)
+        _require(isinstance(self.has_missing, bool), self)
 
     @classmethod
-    def fit(cls, column: Column, weight: Floats, scaling: Scaling) -> NumberCode:
+    def fit(cls, column: Column, weight: Floats) -> NumberCode:
         """Choose center and scale from the rows that are not missing."""
         present = ~np.isnan(column.values)
         values, weight = column.values[present], weight[present]
-        usual = within_fences(values, weight) if scaling == "log_tails" else values
+        usual = within_fences(values, weight)
         center, scale = weighted_mean_and_deviation(usual, weight)
         low, high = (float(values.min()), float(values.max())) if len(values) else (0.0, 0.0)
-        if scaling == "robust":
-            quartiles = weighted_quantile(values, weight, np.array([0.25, 0.5, 0.75]))
-            center, spread = float(quartiles[1]), float(quartiles[2] - quartiles[0]) / 1.349
-            if spread > 0:
-                scale, usual = spread, quartiles
         # Rounding leaves a constant column a standard deviation of about 1e-16 of its size.
         if low == high or scale <= max(LEAST, 1e-13 * float(np.abs(usual).max())):
             scale = 0.0
         some_missing = bool(present.any() and not present.all())
-        return cls(center, scale, low, high, scaling, some_missing)
+        return cls(center, scale, low, high, some_missing)
 
     @property
     def width(self) -> int:
         """The number of columns that the code makes."""
         return int(self.scale > 0) + int(self.has_missing)
+
+    @property
+    def holds_numbers(self) -> list[bool]:
+        """Which of these columns hold numbers: not the one that tells what is missing."""
+        return [True] * int(self.scale > 0) + [False] * int(self.has_missing)
 
     @property
     def slope(self) -> float:
@@ -87,15 +83,10 @@ class NumberCode:
         if self.scale > 0:
             with np.errstate(over="ignore"):
                 z = (np.where(missing, self.center, values) - self.center) / self.scale
-            columns.append(self._bent(np.clip(z, -FAR, FAR)))
+            columns.append(np.clip(z, -FAR, FAR))
         if self.has_missing:
             columns.append(missing.astype(float))
         return np.stack(columns, axis=1) if columns else np.empty((len(values), 0))
-
-    def _bent(self, z: Floats) -> Floats:
-        if self.scaling == "robust":
-            return np.asarray(z / np.hypot(1, z / BEND))
-        return np.asarray(BEND * np.arcsinh(z / BEND)) if self.scaling == "log_tails" else z
 
     def labels(self, name: str) -> list[str]:
         """Return a name for each column that the code makes."""
@@ -150,6 +141,11 @@ class CategoryCode:
         """The number of columns that the code makes; a constant column makes none."""
         states = len(self.levels) + self.has_rare + self.has_missing
         return 1 if self.is_sign else (0 if states < 2 else states)
+
+    @property
+    def holds_numbers(self) -> list[bool]:
+        """None of these columns holds numbers."""
+        return [False] * self.width
 
     def encode(self, values: np.ndarray[Any, Any]) -> Floats:
         """Map (rows,) to (rows, width)."""

@@ -16,7 +16,7 @@ from psilonnet.tables.losses import listed, warn_losses
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from psilonnet.tables.codes import Floats, Scaling
+    from psilonnet.tables.codes import Floats
 
 
 class OutOfRangeWarning(UserWarning):
@@ -58,6 +58,11 @@ class TableEncoder:
         """The encoded columns of each column of the table."""
         ends = np.cumsum([code.width for code in self.codes])
         return np.split(np.arange(self.width), ends[:-1])
+
+    @cached_property
+    def holds_numbers(self) -> np.ndarray[Any, np.dtype[np.bool_]]:
+        """Which encoded columns hold numbers; all others hold 0 and 1, or -1 and +1."""
+        return np.concatenate([code.holds_numbers for code in self.codes])
 
     @property
     def labels(self) -> list[str]:
@@ -136,12 +141,12 @@ class TableEncoder:
         return cls(tuple(names), tuple(data["kinds"]), tuple(codes))
 
 
-def fit_encoder(columns: Sequence[Column], weight: Floats, scaling: Scaling) -> TableEncoder:
+def fit_encoder(columns: Sequence[Column], weight: Floats) -> TableEncoder:
     """Choose the codes of a table from rows in canonical form."""
     codes = [
         CategoryCode.fit(column, weight)
         if column.kind == "category"
-        else NumberCode.fit(column, weight, scaling)
+        else NumberCode.fit(column, weight)
         for column in columns
     ]
     warn_losses(columns, codes, weight)

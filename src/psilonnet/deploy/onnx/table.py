@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from psilonnet._extras import require
-from psilonnet.tables import BEND, FAR, CategoryCode, NumberCode
+from psilonnet.nn import BEND
+from psilonnet.tables import FAR, CategoryCode, NumberCode
 
 if TYPE_CHECKING:
     from psilonnet.deploy.onnx.graph import GraphWriter
