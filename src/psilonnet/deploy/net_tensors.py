@@ -101,7 +101,7 @@ def net_from_tensors(
 def _read_part(p: int, fact: Any, left: dict[str, Tensor], numbers: Tensor) -> Part:
     check_file(isinstance(fact, dict) and sorted(fact) == FACTS, f"part {p} is not described")
     inputs = _taken(left, f"{p}.inputs", torch.int64, 1)
-    in_range = 0 <= int(inputs[0]) and int(inputs[-1]) < len(numbers)
+    in_range = int(inputs[0]) >= 0 and int(inputs[-1]) < len(numbers)
     check_file(in_range and bool((inputs.diff() > 0).all()), "the inputs are not sorted columns")
     splits, weight = fact["splits"], _read_weight(fact["weight"])
     known = isinstance(splits, list) and len(splits) >= 2 and splits[0] in FIRST

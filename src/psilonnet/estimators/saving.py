@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from psilonnet._version import __version__
-from psilonnet.deploy import write_model_file
-from psilonnet.estimators.architectures import architecture_of
+from psilonnet.deploy import net_to_tensors, write_model_file
 from psilonnet.estimators.targets import ClassTarget, NumberTarget
 
 if TYPE_CHECKING:
@@ -20,16 +19,17 @@ if TYPE_CHECKING:
 def save_model(model: FittedModel, path: str | os.PathLike[str]) -> None:
     """Write a fitted estimator to a file."""
     is_classifier = isinstance(model.target_, ClassTarget)
-    # Of the network that was fitted, whatever has been set since.
-    parameters = {**model.get_params(deep=False), "architecture": architecture_of(model.net_)}
+    parts, tensors = net_to_tensors(model.net_)
     manifest = {
         "psilonnet": __version__,
         "kind": "PSiLONClassifier" if is_classifier else "PSiLONRegressor",
-        "parameters": {k: plain_data(v) for k, v in parameters.items()},
+        "parameters": {k: plain_data(v) for k, v in model.get_params(deep=False).items()},
         "encoder": model.encoder_.to_dict(),
         "named": hasattr(model, "feature_names_in_"),
         "target": target_to_dict(model.target_),
         "one_target": getattr(model, "_one_target", True),
+        "parts": parts,
+        "sparsity": {"near": model.near_sparsity_, "exact": model.sparsity_},
         "members": model.members_,
         "path": model.path_,
         "history": model.history_,
@@ -38,7 +38,7 @@ def save_model(model: FittedModel, path: str | os.PathLike[str]) -> None:
         "n_rows": model.n_rows_,
         "n_iter": model.n_iter_,
     }
-    write_model_file(path, manifest, model.net_.state_dict())
+    write_model_file(path, manifest, tensors)
 
 
 def target_to_dict(target: ClassTarget | NumberTarget) -> dict[str, Any]:
