@@ -108,7 +108,7 @@ def wrong_tensors(tensors):
         "scales above 0": {"0.scale": (tensors["0.scale"] == 1).double()},
         "outputs of the target": {"0.2.weight": weight[:, 1:], "0.2.bias": bias[:, 1:]},
         "biases of layer '0.2'": {"0.2.bias": bias[:, 1:]},
-        "known of the tensors": {"0.1.edges": tensors["0.0.edges"]},
+        "known of the tensors": {"0.1.edges": tensors["0.0.edges"].clone()},
     }
 
 

@@ -28,12 +28,13 @@ def net_to_tensors(net: AveragedNet) -> tuple[list[dict[str, Any]], dict[str, Te
     RuntimeError
         If a number is not one of float32: rounding it here would make another model of it.
     """
-    facts, tensors = [], {}
+    facts = []
+    tensors: dict[str, Tensor] = {}
     for p, part in enumerate(net.parts):
-        tensors |= {
-            f"{p}.inputs": part.inputs,
-            f"{p}.center": part.columns.center,
-            f"{p}.scale": part.columns.scale,
+        tensors |= {  # copies: parts may share them, which a file cannot
+            f"{p}.inputs": part.inputs.clone(),
+            f"{p}.center": part.columns.center.clone(),
+            f"{p}.scale": part.columns.scale.clone(),
         }
         for k, layer in enumerate(part.net.layers):
             own = {"weight": layer.weight, "bias": layer.bias, "edges": layer.edges}
