@@ -284,7 +284,8 @@ def averaged(problem: Problem, nets: Sequence[Network], weights: Sequence[float]
     """Return the weighted average of all members of some populations."""
     total, n_in = sum(weights), problem.x.shape[1]
     columns = problem.columns or ColumnMap.identity(n_in)
-    left, parts = [weight / total for weight in weights], {}
+    left = [weight / total for weight in weights]
+    parts: dict[Any, list[Any]] = {}
     for net in nets:
         layers = [_rounded(layer) for layer in PlainNet(net).layers]
         own, left = left[: members_of(net)], left[members_of(net) :]
