@@ -57,7 +57,7 @@ def shared_views(net: AveragedNet) -> tuple[list[View], list[int]]:
 
 
 def _view_of(part: Part, width: int) -> View:
-    if part.columns.bend == "identity" or not bool(part.columns.bent.any()):
+    if not part.columns.bends:
         return View(ColumnMap.identity(width), torch.arange(width))
     return View(part.columns, part.inputs)
 
