@@ -3,7 +3,7 @@
 from psilonnet.estimators.base import BasePSiLON
 from psilonnet.estimators.choosing import greedy_weights
 from psilonnet.estimators.classifier import PSiLONClassifier
-from psilonnet.estimators.fitting import Design, LostNetworksWarning, Problem
+from psilonnet.estimators.fitting import Design, LostNetworksWarning, Problem, column_map
 from psilonnet.estimators.loading import load_model
 from psilonnet.estimators.parameters import check_parameters
 from psilonnet.estimators.regressor import PSiLONRegressor
@@ -22,6 +22,7 @@ __all__ = [
     "PSiLONRegressor",
     "Problem",
     "check_parameters",
+    "column_map",
     "fit_temperature",
     "fit_together",
     "greedy_weights",
