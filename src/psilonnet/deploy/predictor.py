@@ -496,7 +496,7 @@ class _Knots:
         pieces = np.maximum(h[:, :, None], self.lower)
         np.minimum(pieces, self.upper, out=pieces)
         pieces -= self.zero
-        return pieces.reshape(*pieces.shape[:2], -1)
+        return np.asarray(pieces.reshape(*pieces.shape[:2], -1))
 
 
 def _width(code: dict[str, Any]) -> int:
