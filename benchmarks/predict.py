@@ -30,7 +30,7 @@ from benchmarks.readers import memory_of, read, size_of
 from experiments.data import load_table, scale_target, split_rows
 from experiments.timing import interleaved
 from psilonnet import PSiLONClassifier, PSiLONRegressor
-from psilonnet.deploy import compact_nets
+from psilonnet.deploy import CompactNet
 
 TABLES = ("higgs", "jannis", "house_sales", "bike_sharing_demand", "superconduct")
 COLUMNS = (
@@ -137,7 +137,8 @@ def measure(task: Task, files: dict[str, Path], size: Size, folder: Path) -> lis
 
 def sparse_over_dense(pruned: Any, rounds: int) -> float:
     """Return the time of sparse products with the compacted matrices, against dense ones."""
-    matrices = [layer.weight[0].flatten(1) for layer in compact_nets(pruned.net_)[0].plain.layers]
+    layers = CompactNet(pruned.net_.parts[0].net).plain.layers
+    matrices = [layer.weight[0].flatten(1) for layer in layers]
     inputs = [torch.randn(matrix.shape[1], 4096, dtype=matrix.dtype) for matrix in matrices]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # torch calls its sparse tensors a beta

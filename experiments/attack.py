@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from psilonnet.nn import AveragedNet
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -73,13 +75,17 @@ def _climb(
     return torch.maximum(best, end)
 
 
-def averaged(plain: PlainNet) -> Callable[[Tensor], Tensor]:
-    """Return a plain net as a differentiable function of rows, averaged over its members."""
+def averaged(net: PlainNet | AveragedNet) -> Callable[[Tensor], Tensor]:
+    """Return a net as a differentiable function of rows, averaged over its members."""
+    whole = AveragedNet.of(net)
 
     def run(x: Tensor) -> Tensor:
-        h = x.expand(len(plain.layers[0].weight), -1, -1)
-        for layer in plain.layers:
-            h = layer(h)
-        return h.mean(dim=0)
+        total = x.new_zeros(len(x), whole.outputs)
+        for part in whole.parts:
+            h = part.see(x).expand(part.members, -1, -1)
+            for layer in part.net.layers:
+                h = layer(h)
+            total = total + torch.einsum("m,mro->ro", part.weight, h)
+        return total
 
     return run

@@ -11,6 +11,7 @@ in standard deviations of the encoded columns, all columns at once.
 from __future__ import annotations
 
 import json
+from functools import partial
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +24,7 @@ from experiments.frames import fit_ours, make_frames, mean_loss
 from experiments.grid import make_run, start_net
 from psilonnet.certify import input_moves, local_moves
 from psilonnet.functional import path_norm, product_bound
-from psilonnet.nn import PlainNet
+from psilonnet.nn import AveragedNet
 from psilonnet.tables import read_columns
 from psilonnet.training import STRENGTHS, Narrowing, Plan, Rows, repeat_member, take_members
 
@@ -73,28 +74,51 @@ def margins_of(
     return TOLERANCE - off.abs(), torch.where(off >= 0, 1.0, -1.0).to(outputs.dtype)
 
 
-def measure(net: Network, task: str, rows: Rows) -> Cell:
+def bounds_of(net: Network | AveragedNet) -> Cell:
+    """Return looser bounds than ours: the product of the layers', the path norm, the improved one.
+
+    Those of an average are averaged, of weights in which skips and slopes of maps are folded in.
+    """
+    if isinstance(net, AveragedNet):
+        layers = [[layer.weight for layer in part.net.layers] for part in net.parts]
+        for own, part in zip(layers, net.parts, strict=True):
+            own[0] = own[0] * part.columns.slope
+        shares, residual = [part.weight for part in net.parts], None
+    else:
+        layers = [[weight.detach().double() for weight in net.weights()]]
+        shares, residual = [torch.ones((), dtype=torch.float64)], net.residual
+    ways = {
+        "product": partial(product_bound, residual=residual),
+        "path_norm": partial(path_norm, residual=residual),
+        "improved": partial(path_norm, residual=residual, bound="improved"),
+    }
+    return {
+        name: sum(
+            float((way(own) * share).sum()) for own, share in zip(layers, shares, strict=True)
+        )
+        for name, way in ways.items()
+    }
+
+
+def measure(given: Network | AveragedNet, task: str, rows: Rows) -> Cell:
     """Return bounds, what a search finds, and certified and attacked accuracies."""
-    plain = PlainNet(net)
+    net = AveragedNet.of(given)
     x, y = rows.x[:ROWS].double(), rows.y[:ROWS, 0].double()
     one = torch.ones(1, 1, dtype=torch.float64)
     asked = one.expand(len(x), 1, 1)
-    weights = [weight.detach().double() for weight in net.weights()]
-    everywhere = float(input_moves(plain, one).sum())
-    margins, worst = margins_of(task, plain(x).mean(dim=0)[:, 0], y)
+    everywhere = float(input_moves(net, one).sum())
+    margins, worst = margins_of(task, net(x)[:, 0], y)
     cell: Cell = {
-        "product": float(product_bound(weights, residual=net.residual).mean()),
-        "path_norm": float(path_norm(weights, residual=net.residual).mean()),
-        "improved": float(path_norm(weights, residual=net.residual, bound="improved").mean()),
+        **bounds_of(given),
         "merged": everywhere,
         "right": float((margins > 0).double().mean()),
         "median_radius": float(margins.clamp(min=0).median()) / everywhere,
     }
     for size in SIZES:
         box = torch.full_like(x, size)
-        near = local_moves(plain, x, box, asked)[:, 0]
+        near = local_moves(net, x, box, asked)[:, 0]
         harm = worst.reshape(-1, 1, 1)
-        found = attack(averaged(plain), x, box, harm, signs=(1.0,), steps=20, restarts=3)[:, 0]
+        found = attack(averaged(net), x, box, harm, signs=(1.0,), steps=20, restarts=3)[:, 0]
         cell[f"local_{size}"] = float(near.max()) / size
         cell[f"found_{size}"] = float(found.max()) / size
         cell[f"certified_{size}"] = float((near < margins).double().mean())

@@ -26,7 +26,7 @@ import torch
 from experiments.cells import experiment_arguments, run_study
 from experiments.data import load_table, reported_loss, scale_target, split_rows
 from experiments.studies.combine import RECIPES, Members, judge
-from psilonnet.estimators import Design, Problem, make_splits
+from psilonnet.estimators import Design, Problem, column_map, make_splits
 from psilonnet.nn import path_norm_penalty, plain_net
 from psilonnet.scale import cell_key
 from psilonnet.tables import fit_encoder, read_columns
@@ -91,18 +91,19 @@ def encode(table: Table, family: Family) -> Encoded:
     y = scale_target(table, split.train)
     columns = read_columns(table.x)
     train = [column.take(split.train) for column in columns]
-    scaling: Any = family.scaling
-    encoder = fit_encoder(train, np.ones(len(split.train)), scaling)
+    weight = np.ones(len(split.train))
+    encoder = fit_encoder(train, weight)
+    seen = column_map(encoder, train, weight, family.scaling)
     judges = encoder.encode([column.take(split.valid) for column in columns])
     problem = Problem(
-        x=torch.tensor(encoder.encode(train), dtype=torch.float32),
+        x=seen(torch.from_numpy(encoder.encode(train))),
         y=torch.tensor(y[split.train, None], dtype=torch.float32),
         weight=torch.ones(len(split.train)),
         counts=torch.ones(len(split.train)),
         loss=table.loss,
         outputs=1,
     )
-    return Encoded(problem, torch.from_numpy(judges), y[split.valid])
+    return Encoded(problem, seen(torch.from_numpy(judges)), y[split.valid])
 
 
 def design_of(family: Family) -> Design:

@@ -2,8 +2,8 @@ import pytest
 import torch
 
 from psilonnet.certify import input_moves, local_moves
-from psilonnet.deploy import CompactNet, compact_nets
-from psilonnet.nn import PlainNet, PSiLONNet, PSiLONResNet
+from psilonnet.deploy import CompactNet, compact_nets, compact_parts
+from psilonnet.nn import AveragedNet, ColumnMap, Part, PlainNet, PSiLONNet, PSiLONResNet
 from psilonnet.training import live_widths, stack_members
 
 
@@ -83,3 +83,34 @@ def test_each_member_is_compacted_by_itself():
         assert live.widths == CompactNet(net).widths
         torch.testing.assert_close(live(x), PlainNet(net)(x)[0], rtol=1e-9, atol=1e-12)
     assert compact_nets(population) is compact_nets(population)
+
+
+@pytest.mark.parametrize("kind", ["relu", "crelu", "knots", "resnet"])
+def test_live_parts_are_the_part_in_numbers_of_float32(kind):
+    nets = [pruned(kind, seed) for seed in range(3)]
+    population = stack_members(nets)
+    population.set_prune_mix(1.0)
+    weight = torch.tensor([0.2, 0.3, 0.5], dtype=torch.float64)
+    columns = ColumnMap.of("log_tails", torch.arange(8) % 3 != 0, torch.linspace(-1, 1, 8))
+    part = Part(PlainNet(population), weight, columns, torch.arange(1, 9))
+    live = compact_parts(part)
+    assert [p.members for p in live] == [1, 1, 1]
+    assert torch.cat([p.weight for p in live]).equal(weight)
+    x = 3 * torch.randn(40, 9, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    both = AveragedNet([part], 9)(x), AveragedNet(live, 9)(x)
+    torch.testing.assert_close(*both, rtol=1e-5, atol=1e-6)
+    for net, own in zip(nets, live, strict=True):
+        assert own.inputs.equal(CompactNet(net).inputs + 1)
+        assert own.columns.center.equal(columns.center[own.inputs - 1])
+        assert own.columns.bent.equal(columns.bent[own.inputs - 1])
+        for layer in own.net.layers:
+            for tensor in (
+                layer.weight,
+                layer.bias,
+                *([] if layer.edges is None else [layer.edges]),
+            ):
+                assert tensor.dtype == torch.float64
+                assert tensor.is_contiguous()
+                assert tensor.float().double().equal(tensor)
+    again = [same for own in live for same in compact_parts(own)]
+    assert AveragedNet(again, 9)(x).equal(both[1])  # nothing is left to do, or to round

@@ -14,10 +14,10 @@ import torch
 
 from psilonnet import PSiLONClassifier, PSiLONRegressor
 from psilonnet.certify import forward_error
-from psilonnet.deploy import onnx_inputs
+from psilonnet.deploy import Outcome, onnx_inputs, write_onnx, write_onnx_core
 from psilonnet.deploy.onnx.outcome import _plain_labels
-from psilonnet.nn import PlainNet
-from psilonnet.tables import read_columns
+from psilonnet.nn import AveragedNet, ColumnMap, Part, PlainNet, PSiLONNet
+from psilonnet.tables import NumberCode, TableEncoder, read_columns
 from sizes import size
 
 SMALL = {"width": 16, "depth": 2, "max_steps": 40, "learning_rate": 1e-2, "random_state": 0}
@@ -156,22 +156,99 @@ def exported(fitted, tmp_path_factory):
     return path, session_of(fitted, path)
 
 
-def test_core_has_only_what_verifiers_know(fitted, tmp_path):
+@pytest.mark.parametrize("scaling", ["standard", "robust", "log_tails"])
+def test_core_has_only_what_verifiers_know(scaling, tmp_path):
+    frame, score = messy()
+    settings = {**QUICK, "knots": 3, "n_members": 2, "architecture": "crelu", "scaling": scaling}
+    fitted = PSiLONRegressor(**settings).fit(frame, score)
     session = session_of(fitted, tmp_path / "core.onnx", core_only=True)
     model = onnx.load(tmp_path / "core.onnx")
-    assert {node.op_type for node in model.graph.node} <= {"Gemm", "MatMul", "Add", "Relu"}
+    assert {node.op_type for node in model.graph.node} == {"Gemm", "Add", "Relu"}
+    encoder, net = fitted.encoder_, fitted.net_
     assert [(i.name, i.shape, i.type) for i in session.get_inputs()] == [
-        ("x", ["rows", fitted.encoder_.width], "tensor(float)")
+        ("x", ["rows", encoder.width], "tensor(float)")
     ]
-    (columns,) = [p.value for p in model.metadata_props if p.key == "columns"]
-    assert json.loads(columns) == fitted.encoder_.labels
-    encoded = fitted.encoder_.encode(read_columns(later()))
-    (found,) = session.run(["outputs"], {"x": encoded.astype(np.float32)})
-    expected = PlainNet(fitted.net_)(torch.from_numpy(encoded)).mean(dim=0).numpy()
+    notes = {p.key: json.loads(p.value) for p in model.metadata_props}
+    bend = {"robust": "clipped of ", "log_tails": "log_tails of "}.get(scaling, "")
+    pairs = zip(encoder.labels, encoder.holds_numbers, strict=True)
+    assert notes["columns"] == [bend * bool(number) + label for label, number in pairs]
+    assert ("maps" in notes) == (scaling != "standard")
+    encoded = encoder.encode(read_columns(later()))
+    seen = mapped_by_hand(encoded, notes["maps"]) if "maps" in notes else encoded
+    (found,) = session.run(["outputs"], {"x": seen.astype(np.float32)})
+    expected = net(torch.from_numpy(encoded)).numpy()
     np.testing.assert_allclose(found, expected, rtol=TOLERANCE, atol=TOLERANCE)
     x = torch.from_numpy(encoded)
-    far = forward_error(PlainNet(fitted.net_), x, torch.zeros(len(x)).double(), unit=2**-24)
+    far = forward_error(net, x, torch.zeros(len(x)).double(), unit=2**-24)
     assert (np.abs(found - expected).max(axis=1) <= far.numpy()).all()
+
+
+def mapped_by_hand(encoded, maps):
+    """Return what networks see, by what the docs say of the file's metadata."""
+    bends = {
+        "log_tails": lambda u: 3 * np.arcsinh(u / 3),
+        "clipped": lambda u: u / np.hypot(1, u / 3),
+    }
+    blocks = []
+    for own in maps:
+        z, c, s = encoded[:, own["inputs"]], np.array(own["center"]), np.array(own["scale"])
+        h = bends.get(own["bend"], lambda u: u)
+        blocks.append(np.where(own["bent"], h((z - c) / s) - h(-c / s), z))
+    return np.concatenate(blocks, axis=1)
+
+
+def several_views(generator):
+    """Return an average of networks of four shapes and maps, two of which read fewer columns."""
+    bent = torch.tensor([True, True, False, True, True])
+    center, scale = torch.linspace(-1, 1, 5), torch.linspace(0.5, 2, 5)
+    plans = [
+        ("identity", [0, 1, 2, 3, 4], 0.1, 3),
+        ("log_tails", [0, 1, 2], 0.2, 0),
+        ("log_tails", [1, 2, 4], 0.3, 3),
+        ("clipped", [0, 1, 2, 3, 4], 0.4, 0),
+    ]
+    parts = []
+    for bend, inputs, share, knots in plans:
+        own = torch.tensor(inputs)
+        edges = torch.randn(knots, len(own), generator=generator).sort(dim=0).values
+        shape = {"width": 8 + knots, "depth": 2, "members": (2,), "generator": generator}
+        net = PSiLONNet(len(own), 2, edges=edges if knots else None, **shape)
+        weight = torch.tensor([share / 4, 3 * share / 4], dtype=torch.float64)
+        columns = ColumnMap.of(bend, bent, center, scale).at(own)
+        parts.append(Part(PlainNet(net), weight, columns, own))
+    return AveragedNet(parts, 5)
+
+
+def test_core_of_several_maps_reads_the_columns_of_each(tmp_path):
+    generator = torch.Generator().manual_seed(0)
+    net = several_views(generator)
+    write_onnx_core(tmp_path / "core.onnx", net, list("abcde"))
+    session = onnxruntime.InferenceSession(tmp_path / "core.onnx")
+    notes = session.get_modelmeta().custom_metadata_map
+    logs = ["log_tails of a", "log_tails of b", "c", "log_tails of e"]  # one map for both parts
+    clipped = ["clipped of a", "clipped of b", "c", "clipped of d", "clipped of e"]
+    assert json.loads(notes["columns"]) == [*"abcde", *logs, *clipped]
+    x = 3 * torch.randn(50, 5, generator=generator, dtype=torch.float64)
+    seen = mapped_by_hand(x.numpy(), json.loads(notes["maps"])).astype(np.float32)
+    (found,) = session.run(["outputs"], {"x": seen})
+    np.testing.assert_allclose(found, net(x).numpy(), rtol=TOLERANCE, atol=TOLERANCE)
+
+
+def test_file_of_several_maps_gives_what_the_networks_give(tmp_path):
+    generator = torch.Generator().manual_seed(1)
+    net = several_views(generator)
+    rows = np.random.default_rng(0).normal(5, 3, size=(60, 5))
+    rows[:, 2] = rows[:, 2] > 5  # not bent
+    rows[::7, 1] = np.nan
+    codes = [NumberCode(1.0, 2.0, -10.0, 10.0, False)] * 5
+    encoder = TableEncoder(tuple("abcde"), ("number",) * 5, tuple(codes))
+    outcome = Outcome(scale=np.array([2.0, 3.0]), center=np.array([1.0, -1.0]))
+    write_onnx(tmp_path / "model.onnx", net, encoder, outcome)
+    session = onnxruntime.InferenceSession(tmp_path / "model.onnx")
+    columns = read_columns(pd.DataFrame(rows, columns=list("abcde")))
+    (found,) = session.run(None, {name: rows[:, [k]] for k, name in enumerate("abcde")})
+    expected = net(torch.from_numpy(encoder.encode(columns))).numpy() * [2, 3] + [1, -1]
+    np.testing.assert_allclose(found, expected, rtol=TOLERANCE, atol=TOLERANCE)
 
 
 def test_file_has_named_inputs_and_says_nothing_of_its_origin(exported):
@@ -198,7 +275,7 @@ def test_pruned_file_is_small(tmp_path):
     model = PSiLONRegressor(**settings, prune=True).fit(x, x[:, 0])
     path = tmp_path / "model.onnx"
     assert deviation(model, x, session_of(model, path)) < TOLERANCE
-    dense = sum(4 * weight.numel() for weight in model.net_.weights())
+    dense = 4 * (64 * 6 + 64 * 64 + 64)
     assert path.stat().st_size < 0.5 * dense
 
 

@@ -36,7 +36,7 @@ def test_other_format_is_refused_with_the_remedy(tmp_path, monkeypatch):
     monkeypatch.setattr("psilonnet.deploy.model_file.FORMAT", 99)
     model.save(tmp_path / "model")
     monkeypatch.undo()
-    with pytest.raises(ModelFileError, match=r"format 1\..*has format 99.*the version"):
+    with pytest.raises(ModelFileError, match=r"format 2\..*has format 99.*the version.*fit again"):
         psilonnet.load(tmp_path / "model")
 
 
@@ -50,6 +50,8 @@ def test_lies_with_a_right_checksum_are_refused(tmp_path):
         "encoder": {**manifest["encoder"], "names": ["a", "a"]},
         "target": {**manifest["target"], "temperature": 0.0},
         "members": {**manifest["members"], "reg_strength": ["much"]},
+        "parts": [],
+        "sparsity": {"near": 0.5, "exact": 1.5},
         "path": [1, 2],
         "n_iter": 1e99,
         "n_rows": 0,
@@ -68,6 +70,60 @@ def test_lies_with_a_right_checksum_are_refused(tmp_path):
         fewer = {k: v for k, v in tensors.items() if k != name}
         write_model_file(tmp_path / "lie", manifest, fewer)
         with pytest.raises(ModelFileError):
+            psilonnet.load(tmp_path / "lie")
+
+
+def wrong_parts(facts):
+    """Return what cannot be true of the parts of a file, with words of the message."""
+    (fact,) = facts
+    half = [share / 2 for share in fact["weight"]]
+    return {
+        "no networks": [],
+        "part 1 is not described": [fact, {}],
+        "no tensor '1.inputs'": [fact, fact],
+        "sum to 1": [{**fact, "weight": half}],
+        "between 0 and 1": [{**fact, "weight": [-half[0], *half[1:]]}],
+        "sizes of layer '0.0'": [{**fact, "weight": half * 2}],
+        "layers are unknown": [{**fact, "splits": ["relu", *fact["splits"][1:]]}],
+        "pieces": [{**fact, "splits": [fact["splits"][0], "crelu", *fact["splits"][2:]]}],
+        "nothing is known": [{**fact, "splits": fact["splits"][:-1]}],
+        "no tensor '0.3.weight'": [{**fact, "splits": [*fact["splits"], "relu"]}],
+        "does not hold numbers": [{**fact, "bent": [True] * len(fact["bent"])}],
+        "moved that is not bent": [{**fact, "bent": [False] * len(fact["bent"])}],
+        "no map of columns": [{**fact, "bent": [1] * len(fact["bent"])}],
+        "a map is misshapen": [{**fact, "bent": fact["bent"][1:]}],
+        "must be one of": [{**fact, "bend": "sideways"}],
+    }
+
+
+def wrong_tensors(tensors):
+    """Return the same of tensors of the right types and shapes."""
+    inputs, weight, bias = (tensors[f"0.{name}"] for name in ("inputs", "2.weight", "2.bias"))
+    return {
+        "not sorted columns": {"0.inputs": inputs.flip(0)},
+        "sorted columns": {"0.inputs": inputs + 1},
+        "inputs are not": {"0.inputs": inputs - 1},
+        "knots are not sorted": {"0.0.edges": tensors["0.0.edges"].flip(1)},
+        "knots are misshapen": {"0.0.edges": tensors["0.0.edges"][:, 1:]},
+        "scales above 0": {"0.scale": (tensors["0.scale"] == 1).double()},
+        "outputs of the target": {"0.2.weight": weight[:, 1:], "0.2.bias": bias[:, 1:]},
+        "biases of layer '0.2'": {"0.2.bias": bias[:, 1:]},
+        "known of the tensors": {"0.1.edges": tensors["0.0.edges"].clone()},
+    }
+
+
+def test_wrong_networks_are_refused_in_words(tmp_path):
+    model, _ = fitted("knots")
+    model.save(tmp_path / "model")
+    manifest, tensors = read_model_file(tmp_path / "model")
+    lies = [
+        (said, {**manifest, "parts": p}, tensors)
+        for said, p in wrong_parts(manifest["parts"]).items()
+    ]
+    lies += [(said, manifest, {**tensors, **t}) for said, t in wrong_tensors(tensors).items()]
+    for said, facts, lie in lies:
+        write_model_file(tmp_path / "lie", facts, lie)
+        with pytest.raises(ModelFileError, match=said):
             psilonnet.load(tmp_path / "lie")
 
 
@@ -111,9 +167,9 @@ def test_sizes_are_checked_before_memory_is_taken(shape, tmp_path):
     model, _ = fitted("knots")
     model.save(tmp_path / "model")
     manifest, tensors = read_model_file(tmp_path / "model")
-    columns = tensors["0.direction"].shape[-1]
+    columns = tensors["0.0.weight"].shape[-1]
     write_model_file(
-        tmp_path / "lie", manifest, {**tensors, "0.direction": torch.ones(*shape, columns)}
+        tmp_path / "lie", manifest, {**tensors, "0.0.weight": torch.ones(*shape, columns)}
     )
     assert (tmp_path / "lie").stat().st_size < 6000
     assert attempt(tmp_path / "lie", watched=True) is None
@@ -125,7 +181,7 @@ def test_model_without_members_is_refused(tmp_path):
     manifest, tensors = read_model_file(tmp_path / "model")
     none = {name: tensor[:0] if tensor.dim() else tensor for name, tensor in tensors.items()}
     write_model_file(tmp_path / "lie", manifest, none)
-    with pytest.raises(ModelFileError, match=r"'0\.bias' is empty"):
+    with pytest.raises(ModelFileError, match=r"'0\.0\.bias' is empty"):
         psilonnet.load(tmp_path / "lie")
 
 

@@ -1,7 +1,6 @@
 import json
 import subprocess
 import sys
-from typing import get_args
 
 import numpy as np
 import pandas as pd
@@ -11,6 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from psilonnet.tables import (
+    FAR,
     LossWarning,
     OutOfRangeWarning,
     TableEncoder,
@@ -20,13 +20,12 @@ from psilonnet.tables import (
     weighted_mean_and_deviation,
     weighted_quantile,
 )
-from psilonnet.tables.codes import Scaling
 
 
-def fitted(frame, scaling="standard", weight=None):
+def fitted(frame, weight=None):
     columns = read_columns(frame)
     weight = np.ones(len(frame)) if weight is None else weight
-    return fit_encoder(columns, weight, scaling), columns
+    return fit_encoder(columns, weight), columns
 
 
 def test_numbers_are_standardised_and_missing_ones_flagged():
@@ -34,6 +33,7 @@ def test_numbers_are_standardised_and_missing_ones_flagged():
     assert encoder.labels == ["a", "a is missing", "b"]
     np.testing.assert_allclose(encoder.encode(columns)[:, :2], [[-1, 0], [1, 0], [0, 1]])
     assert encoder.sources.tolist() == [0, 0, 1]
+    assert encoder.holds_numbers.tolist() == [True, False, True]
     assert encoder.codes[0].slope == 1.0
 
 
@@ -41,6 +41,8 @@ def test_categories_become_columns():
     frame = pd.DataFrame({"two": ["a", "b", "a"], "three": ["x", "y", "z"], "one": ["k"] * 3})
     encoder, columns = fitted(frame)
     assert encoder.labels == ["two = b", "three = x", "three = y", "three = z"]
+    assert not encoder.holds_numbers.any()
+    assert len(encoder.holds_numbers) == encoder.width
     np.testing.assert_array_equal(encoder.encode(columns)[:, 0], [-1, 1, -1])
     unseen = read_columns(pd.DataFrame({"two": ["?"], "three": ["?"], "one": ["?"]}))
     np.testing.assert_array_equal(encoder.encode(unseen), [[0, 0, 0, 0]])
@@ -70,46 +72,50 @@ def test_empty_column_is_left_out_with_a_warning():
 
 
 @pytest.mark.filterwarnings("ignore::psilonnet.tables.LossWarning")  # of hardly any difference
-@pytest.mark.parametrize("scaling", ["robust", "log_tails"])
 @given(values=st.lists(st.floats(-1e12, 1e12), min_size=3, max_size=30))
 @example(values=[0.0, 0.0, 1.1125369292536007e-308])
-def test_bent_scaling_tames_outliers_and_is_no_steeper_than_its_slope(scaling, values):
+def test_numbers_are_encoded_linearly_and_no_steeper_than_their_slope(values):
     column = np.array(values)
-    encoder, _ = fitted(pd.DataFrame({"a": column}), scaling)
+    encoder, _ = fitted(pd.DataFrame({"a": column}))
     if encoder.width == 0:
         return
     grid = np.sort(np.concatenate([column, column + 1.0, np.linspace(-1e13, 1e13, 50)]))
     encoded = encoder.encode(read_columns(pd.DataFrame({"a": grid})))[:, 0]
     code = encoder.codes[0]
-    limit = 3.0 if scaling == "robust" else 3 * np.log1p(np.abs(grid - code.center) / code.scale)
-    assert (np.abs(encoded) <= limit + 1e-12).all()
-    rounding = 2e-15 if scaling == "robust" else 0.0  # of a quotient of about 3
-    assert (np.diff(encoded) >= -rounding).all()
-    moved = np.abs(np.diff(encoded))
-    assert (moved <= encoder.codes[0].slope * np.diff(grid) * (1 + 1e-6) + 1e-9).all()
+    exact = np.clip((grid - code.center) / code.scale, -FAR, FAR)
+    np.testing.assert_allclose(encoded, exact, rtol=1e-15)
+    moved = np.diff(encoded)
+    assert (moved >= 0).all()
+    rounding = 4 * 2.0**-53 * (np.abs(exact[1:]) + np.abs(exact[:-1]))
+    assert (moved <= code.slope * np.diff(grid) * (1 + 1e-15) + rounding).all()
+
+
+def test_numbers_are_never_farther_than_far():
+    encoder, _ = fitted(pd.DataFrame({"a": [-1.0, 1.0]}))
+    far = read_columns(pd.DataFrame({"a": [-1e308, -1e15, 1e14, 1e300, np.nan]}))
+    assert encoder.encode(far)[:, 0].tolist() == [-FAR, -FAR, 1e14, FAR, 0.0]
 
 
 @pytest.mark.parametrize("code", [-999.0, 1e14])
 def test_codes_for_missing_numbers_do_not_set_the_scale(code):
     values = np.random.default_rng(0).normal(size=1000)
     with_codes = np.where(np.arange(1000) % 100 == 0, code, values)
-    own = fitted(pd.DataFrame({"a": values}), "log_tails")[0].codes[0]
-    coded = fitted(pd.DataFrame({"a": with_codes}), "log_tails")[0].codes[0]
+    own = fitted(pd.DataFrame({"a": values}))[0].codes[0]
+    coded = fitted(pd.DataFrame({"a": with_codes}))[0].codes[0]
     assert own.scale == pytest.approx(values.std(), rel=1e-3)
     assert own.scale < coded.scale < 1.25 * own.scale
-    weighted = fitted(pd.DataFrame({"a": with_codes}), "log_tails", np.arange(1000) % 100 > 0)[0]
+    weighted = fitted(pd.DataFrame({"a": with_codes}), np.arange(1000) % 100 > 0)[0]
     assert weighted.codes[0].scale == pytest.approx(own.scale, rel=0.02)
     # Half of these numbers are equal: all others would be far out.
-    mostly = fitted(pd.DataFrame({"a": [0.0] * 9 + [50.0]}), "log_tails")[0].codes[0]
+    mostly = fitted(pd.DataFrame({"a": [0.0] * 9 + [50.0]}))[0].codes[0]
     assert mostly.scale == pytest.approx(15)
 
 
 def test_huge_and_constant_numbers_stay_finite():
     frame = pd.DataFrame({"huge": [1e300, -1e300, 0.0], "same": [0.1 + 0.2] * 3})
-    for scaling in get_args(Scaling):
-        encoder, columns = fitted(frame, scaling)
-        assert encoder.labels == ["huge"]
-        assert np.isfinite(encoder.encode(columns)).all()
+    encoder, columns = fitted(frame)
+    assert encoder.labels == ["huge"]
+    assert np.isfinite(encoder.encode(columns)).all()
 
 
 def test_far_rows_are_warned_about_once():
@@ -190,7 +196,7 @@ def test_a_column_without_any_value_is_missing_whatever_its_type():
 def test_one_number_far_out_does_not_make_a_column_constant():
     values = np.random.default_rng(0).normal(size=200)
     values[3] = -3.4028235e38
-    encoder, _ = fitted(pd.DataFrame({"a": values}), "robust")
+    encoder, _ = fitted(pd.DataFrame({"a": values}))
     assert encoder.codes[0].scale == pytest.approx(1, abs=0.3)
 
 

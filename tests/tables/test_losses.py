@@ -15,7 +15,7 @@ def losses(frame, weight=None):
         warnings.simplefilter("always")
         rows = len(next(iter(frame.values()))) if isinstance(frame, dict) else len(frame)
         table = pd.DataFrame(frame) if isinstance(frame, dict) else frame
-        fit_encoder(read_columns(table), np.ones(rows) if weight is None else weight, "standard")
+        fit_encoder(read_columns(table), np.ones(rows) if weight is None else weight)
     assert all(issubclass(one.category, LossWarning) for one in said)
     return [str(one.message) for one in said]
 

@@ -3,10 +3,10 @@
 from psilonnet.certify.certifier import Certifier
 from psilonnet.certify.column_bounds import ColumnBounds, column_bounds
 from psilonnet.certify.combinations import class_margins
+from psilonnet.certify.forward_error import forward_error
 from psilonnet.certify.global_bound import first_masses, input_moves
 from psilonnet.certify.local_bound import local_moves
 from psilonnet.certify.perturbation import Perturbation
-from psilonnet.certify.rounding import forward_error
 
 __all__ = [
     "Certifier",

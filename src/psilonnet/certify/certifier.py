@@ -11,11 +11,12 @@ import torch
 
 from psilonnet.certify.box import Box
 from psilonnet.certify.combinations import class_margins, each_output
+from psilonnet.certify.forward_error import forward_error
 from psilonnet.certify.global_bound import global_moves
 from psilonnet.certify.methods import get_method
 from psilonnet.certify.perturbation import Perturbation, reading_errors
-from psilonnet.certify.rounding import UNIT, forward_error
-from psilonnet.nn import Network, PlainNet, plain_net
+from psilonnet.certify.rounding import UNIT
+from psilonnet.nn import AveragedNet
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
     from psilonnet.certify.combinations import Combinations
     from psilonnet.certify.methods import Method
+    from psilonnet.nn import PlainNet
     from psilonnet.tables import TableEncoder
 
 Array = np.ndarray[Any, Any]
@@ -37,7 +39,7 @@ class Certifier:
 
     Parameters
     ----------
-    net : Network, or nn.Sequential of Linear and ReLU layers
+    net : AveragedNet, PlainNet, Network, or nn.Sequential of Linear and ReLU layers
         Members of a population are averaged.
     encoder : TableEncoder, optional
         If it is given, rows are columns of a table, and moves are in their units. Else rows are
@@ -52,9 +54,13 @@ class Certifier:
     ((5,), dtype('bool'))
     """
 
-    def __init__(self, net: nn.Sequential, encoder: TableEncoder | None = None) -> None:
-        self.net = plain_net(net) if isinstance(net, Network) else PlainNet(net)
+    def __init__(
+        self, net: nn.Sequential | PlainNet | AveragedNet, encoder: TableEncoder | None = None
+    ) -> None:
+        self.net = AveragedNet.of(net)
         self.encoder = encoder
+        if encoder is not None:
+            _check_maps(self.net, encoder)
 
     def certified_radius(self, rows: Any, *, method: str = "global") -> Array:
         """Return how far all numbers of a row may move together while its class stays.
@@ -121,7 +127,7 @@ class _Proof:
 
     Attributes
     ----------
-    net : PlainNet
+    net : AveragedNet
     x : Tensor of shape (rows, in)
     box : Box
         What may move; for a radius, whatever may move at all.
@@ -130,7 +136,7 @@ class _Proof:
         How far reading a cell can move an encoded number.
     """
 
-    net: PlainNet
+    net: AveragedNet
     x: Tensor
     box: Box
     method: Method
@@ -139,7 +145,7 @@ class _Proof:
     @cached_property
     def outputs(self) -> Tensor:
         """The averaged outputs, of shape (rows, outputs)."""
-        return self.net(self.x).mean(dim=0)
+        return self.net(self.x)
 
     def output_moves(self) -> tuple[Array, Array]:
         """Return the outputs, and how far each can move."""
@@ -206,6 +212,19 @@ class _Proof:
             good = holds(middle)
             low, high = torch.where(good, middle, low), torch.where(good, high, middle)
         return torch.maximum(low, radius)
+
+
+def _check_maps(net: AveragedNet, encoder: TableEncoder) -> None:
+    """Refuse maps of columns that jump: proofs take their states as they are."""
+    numbers = torch.from_numpy(encoder.holds_numbers)
+    if net.columns != len(numbers) or any(
+        bool((part.columns.bent & ~numbers[part.inputs]).any()) for part in net.parts
+    ):
+        raise ValueError(
+            f"The networks must read {len(numbers)} encoded columns, and their maps bend columns "
+            f"of numbers only. Got {net.columns} columns, or a map of a category or of a mark for "
+            "what is missing."
+        )
 
 
 def _least_quotient(margins: Tensor, per_unit: Tensor) -> Tensor:

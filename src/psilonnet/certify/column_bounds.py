@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
 
 from psilonnet.certify.global_bound import input_moves
 from psilonnet.certify.rounding import inflated
-from psilonnet.nn import cached_per_network, plain_net
+from psilonnet.nn import AveragedNet
 from psilonnet.tables import CategoryCode
 
 if TYPE_CHECKING:
-    from torch import Tensor
+    from torch import Tensor, nn
 
-    from psilonnet.nn import Network
+    from psilonnet.nn import PlainNet
     from psilonnet.tables import TableEncoder
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
@@ -63,17 +64,21 @@ class ColumnBounds:
         return lines
 
 
-@cached_per_network
-def _moves(net: Network) -> Tensor:
-    """Return how far each output can move with each encoded column."""
-    plain = plain_net(net)
-    outputs = plain.layers[-1].weight.shape[1]
-    return input_moves(plain, torch.eye(outputs, dtype=torch.float64))
+_KNOWN: WeakKeyDictionary[AveragedNet, Tensor] = WeakKeyDictionary()
 
 
-def column_bounds(net: Network, encoder: TableEncoder, scale: Floats) -> ColumnBounds:
+def _moves(net: AveragedNet) -> Tensor:
+    """Return how far each output can move with each encoded column; it is computed once."""
+    if net not in _KNOWN:
+        _KNOWN[net] = input_moves(net, torch.eye(net.outputs, dtype=torch.float64))
+    return _KNOWN[net]
+
+
+def column_bounds(
+    net: nn.Sequential | PlainNet | AveragedNet, encoder: TableEncoder, scale: Floats
+) -> ColumnBounds:
     """Return the bounds of a model whose outputs are those of the net times a scale."""
-    moves = _moves(net)
+    moves = _moves(AveragedNet.of(net))
     sizes = inflated(torch.as_tensor(scale) @ moves, len(moves))
     # What is computed from them below takes fewer operations than there are columns, and a few.
     per_input = inflated(sizes, 8 + moves.shape[1]).numpy()  # (encoded columns,)

@@ -6,15 +6,17 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from psilonnet.certify.rounding import combined_size, inflated, lifted, without_nan
+from psilonnet.certify.rounding import combined_size, gamma, inflated, lifted, without_nan
+from psilonnet.certify.seen import steepest
 from psilonnet.functional import largest_piece
+from psilonnet.nn import AveragedNet
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from psilonnet.certify.box import Box, Jump
     from psilonnet.certify.combinations import Combinations
-    from psilonnet.nn import PlainLayer, PlainNet
+    from psilonnet.nn import Part, PlainLayer, PlainNet
 
 
 def first_masses(net: PlainNet, combinations: Tensor) -> Tensor:
@@ -33,40 +35,62 @@ def first_masses(net: PlainNet, combinations: Tensor) -> Tensor:
     return _masses(net.layers[1:], combinations)
 
 
-def input_moves(net: PlainNet, combinations: Tensor) -> Tensor:
-    """Return how far combinations of averaged outputs move, per unit of an input.
+def input_moves(net: AveragedNet | PlainNet, combinations: Tensor) -> Tensor:
+    """Return how far combinations of averaged outputs move, per unit of an encoded column.
+
+    The mass of a column in a network is multiplied by the steepest slope of the map in front.
 
     Returns
     -------
     Tensor of shape (count, in)
     """
-    moves = _masses(net.layers, combinations)
-    return inflated(moves.mean(dim=0), len(moves) + 2)
+    net = AveragedNet.of(net)
+    total = combinations.new_zeros(len(combinations), net.columns, dtype=torch.float64)
+    for part in net.parts:
+        masses = lifted(_masses(part.net.layers, combinations))
+        weighted = lifted(part.weight.abs()) @ masses.flatten(1)  # no product of these is lost
+        slope = lifted(steepest(part.columns, torch.ones_like(part.columns.scale)))
+        moves = lifted(weighted.reshape(masses.shape[1:])) * slope
+        total.index_add_(1, part.inputs, inflated(moves, part.members + 2))
+    return without_nan(inflated(total, len(net.parts)))
 
 
-def global_moves(net: PlainNet, x: Tensor, box: Box, asked: Combinations) -> Tensor:
+def global_moves(net: AveragedNet, x: Tensor, box: Box, asked: Combinations) -> Tensor:
     """Return how far combinations of averaged outputs can move, of shape (rows, count)."""
     per_unit = input_moves(net, asked.table)
     moves = inflated(box.radius @ per_unit.mT, box.radius.shape[-1])
     for jump in box.jumps:
         moves = moves + _jump_moves(net, x, jump, asked.table)
-    return moves.gather(1, asked.index)
+    return without_nan(moves.gather(1, asked.index))
 
 
-def _jump_moves(net: PlainNet, x: Tensor, jump: Jump, combinations: Tensor) -> Tensor:
+def _jump_moves(net: AveragedNet, x: Tensor, jump: Jump, combinations: Tensor) -> Tensor:
     """Return how far a jump from its state at each row can move combinations: (rows, kinds)."""
-    first = net.layers[0]
-    own, states = torch.as_tensor(jump.places), torch.as_tensor(jump.states)
+    places, states = torch.as_tensor(jump.places), torch.as_tensor(jump.states)
     inputs = x.new_zeros(len(states), x.shape[1])
-    inputs[:, own] = states
-    pieces = first.pieces(inputs.expand(len(first.weight), -1, -1))[..., own]
-    reached = torch.einsum("mrsi,mosi->mro", pieces, first.weight[..., own])
-    change = (reached.unsqueeze(1) - reached.unsqueeze(2)).abs()  # (members, from, to, width)
-    masses = first_masses(net, combinations)
-    farthest = torch.einsum("mftw,mcw->ftc", change, masses) / len(masses)
-    table = inflated(farthest.amax(dim=1), change.shape[-1] + len(masses) + len(own))
-    here = (x[:, own].unsqueeze(1) == states).all(dim=-1)
-    return table[here.long().argmax(dim=1)]
+    inputs[:, places] = states
+    moves = [_jumps_in_part(part, inputs, places, combinations) for part in net.parts]
+    farthest = inflated(torch.stack(moves).sum(dim=0), len(moves)).amax(dim=1)
+    here = (x[:, places].unsqueeze(1) == states).all(dim=-1)
+    return farthest[here.long().argmax(dim=1)]
+
+
+def _jumps_in_part(part: Part, inputs: Tensor, places: Tensor, combinations: Tensor) -> Tensor:
+    """Return how far a part moves combinations from each state to each: (from, to, kinds).
+
+    Columns that jump are never bent.
+    """
+    first = part.net.layers[0]
+    own = torch.isin(part.inputs, places).nonzero().squeeze(1)  # a part may read some of them
+    pieces = first.pieces(part.see(inputs).expand(part.members, -1, -1))[..., own]
+    weight = first.weight[..., own]
+    reached = torch.einsum("mrsi,mosi->mro", pieces, weight)
+    size = torch.einsum("mrsi,mosi->mro", pieces.abs(), weight.abs())
+    terms = gamma(weight[0, 0].numel() + 2) * (size.unsqueeze(1) + size.unsqueeze(2))
+    change = (reached.unsqueeze(1) - reached.unsqueeze(2)).abs() + terms  # (m, from, to, width)
+    masses = first_masses(part.net, combinations) * part.weight.abs()[:, None, None]
+    farthest = torch.einsum("mftw,mcw->ftc", change, masses)
+    return inflated(farthest, change.shape[-1] + len(masses) + 4)
 
 
 def _masses(layers: list[PlainLayer], combinations: Tensor) -> Tensor:

@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from psilonnet.certify.rounding import LOST, combined_size, gamma, inflated, without_nan
+from psilonnet.certify.rounding import LOST, combined_size, gamma, inflated, lifted, without_nan
+from psilonnet.certify.seen import seen_box
 from psilonnet.functional import largest_piece
+from psilonnet.nn import AveragedNet
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -15,16 +17,19 @@ if TYPE_CHECKING:
     from psilonnet.nn import PlainLayer, PlainNet
 
 
-def local_moves(net: PlainNet, x: Tensor, radius: Tensor, combinations: Tensor) -> Tensor:
+def local_moves(
+    net: AveragedNet | PlainNet, x: Tensor, radius: Tensor, combinations: Tensor
+) -> Tensor:
     """Return how far combinations of averaged outputs can move within a box around each row.
 
     Interval bounds on the inputs of each layer tell which pieces can be in use anywhere in the
     box. The product of the layers' matrices over these pieces only bounds every path that a move
-    can take. It is never above the global bound.
+    can take. Boxes pass through a map of the columns by their ends. The bound is never above the
+    global one.
 
     Parameters
     ----------
-    net : PlainNet
+    net : AveragedNet or PlainNet
     x : Tensor of shape (rows, in)
     radius : Tensor of shape (rows, in)
         Half the width of the box in each input.
@@ -34,13 +39,16 @@ def local_moves(net: PlainNet, x: Tensor, radius: Tensor, combinations: Tensor) 
     -------
     Tensor of shape (rows, count)
     """
-    members = len(net.layers[0].weight)
+    net = AveragedNet.of(net)
     total = x.new_zeros(combinations.shape[:2])
-    for member in range(members):
-        single = net.member(member)
-        masks = _live_pieces(single, x, radius)
-        total += _masked_product(single, masks, combinations, radius)
-    return without_nan(inflated(total / members, members + 2))
+    for part in net.parts:
+        seen = seen_box(part, x, radius)
+        for member, weight in enumerate(lifted(part.weight.abs()).tolist()):
+            single = part.net.member(member)
+            masks = _live_pieces(single, seen.x, seen.radius + seen.rounding)
+            moves = _masked_product(single, masks, combinations, seen.radius)
+            total += weight * moves + LOST
+    return without_nan(inflated(total, net.members + 2))
 
 
 def _live_pieces(net: PlainNet, x: Tensor, radius: Tensor) -> list[Tensor | None]:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from psilonnet.certify.box import Box
     from psilonnet.certify.combinations import Combinations
-    from psilonnet.nn import PlainNet
+    from psilonnet.nn import AveragedNet
 
 
 @dataclass(frozen=True)
@@ -31,26 +31,23 @@ class Method:
         Maps a net to about how many numbers are in memory for each row.
     """
 
-    moves: Callable[[PlainNet, Tensor, Box, Combinations], Tensor]
-    memory: Callable[[PlainNet], int]
+    moves: Callable[[AveragedNet, Tensor, Box, Combinations], Tensor]
+    memory: Callable[[AveragedNet], int]
 
 
-def _local(net: PlainNet, x: Tensor, box: Box, asked: Combinations) -> Tensor:
+def _local(net: AveragedNet, x: Tensor, box: Box, asked: Combinations) -> Tensor:
     return local_moves(net, x, box.hull, asked.expanded)
 
 
-def _outputs(net: PlainNet) -> int:
-    return net.layers[-1].weight.shape[1]
+def _global_memory(net: AveragedNet) -> int:
+    return net.columns + net.outputs**2
 
 
-def _global_memory(net: PlainNet) -> int:
-    return net.layers[0].weight.shape[-1] + _outputs(net) ** 2
-
-
-def _local_memory(net: PlainNet) -> int:
+def _local_memory(net: AveragedNet) -> int:
     # Ends, pieces and masks of the inputs of a layer, and the mass of each combination there.
-    widest = max(layer.weight.shape[-2] * layer.weight.shape[-1] for layer in net.layers)
-    return _global_memory(net) + 10 * widest + 4 * _outputs(net) * widest
+    layers = [layer for part in net.parts for layer in part.net.layers]
+    widest = max(layer.weight.shape[-2] * layer.weight.shape[-1] for layer in layers)
+    return _global_memory(net) + 10 * widest + 4 * net.outputs * widest
 
 
 METHODS = {

@@ -7,8 +7,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from psilonnet.deploy.compact import CompactNet, compact_nets
-    from psilonnet.deploy.model_file import ModelFileError, read_model_file, write_model_file
+    from psilonnet.deploy.compact import CompactNet, compact_nets, compact_parts
+    from psilonnet.deploy.model_file import (
+        ModelFileError,
+        check_file,
+        read_model_file,
+        write_model_file,
+    )
+    from psilonnet.deploy.net_tensors import net_from_tensors, net_to_tensors
     from psilonnet.deploy.numpy_export import write_numpy_export
     from psilonnet.deploy.onnx import Outcome, onnx_inputs, write_onnx, write_onnx_core
     from psilonnet.deploy.predictor import Predictor, class_numbers, probabilities, read_export
@@ -18,8 +24,12 @@ _HOMES = {
     "ModelFileError": "model_file",
     "Outcome": "onnx",
     "Predictor": "predictor",
+    "check_file": "model_file",
     "class_numbers": "predictor",
     "compact_nets": "compact",
+    "compact_parts": "compact",
+    "net_from_tensors": "net_tensors",
+    "net_to_tensors": "net_tensors",
     "onnx_inputs": "onnx",
     "probabilities": "predictor",
     "read_export": "predictor",
@@ -35,8 +45,12 @@ __all__ = [
     "ModelFileError",
     "Outcome",
     "Predictor",
+    "check_file",
     "class_numbers",
     "compact_nets",
+    "compact_parts",
+    "net_from_tensors",
+    "net_to_tensors",
     "onnx_inputs",
     "probabilities",
     "read_export",

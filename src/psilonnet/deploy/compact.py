@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from psilonnet.nn import PlainNet, cached_per_network, plain_net
+from psilonnet.nn import Part, PlainNet, cached_per_network, plain_net
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -80,6 +80,32 @@ class CompactNet:
 def compact_nets(net: Network) -> list[CompactNet]:
     """Return the live part of each member of a network, remembered until it changes."""
     return [CompactNet(net, m) for m in range(len(plain_net(net).layers[0].weight))]
+
+
+def compact_parts(part: Part) -> list[Part]:
+    """Return the live part of each network of a part, as a part of its own.
+
+    All its numbers are numbers of float32: what went into biases is rounded once, here. What a
+    network is from now on are these numbers.
+    """
+    return [_compact_part(part, member) for member in range(part.members)]
+
+
+def _compact_part(part: Part, member: int) -> Part:
+    live = CompactNet(part.net, member)
+    net = PlainNet.of_layers([_rounded(layer) for layer in live.plain.layers])
+    weight = part.weight[member : member + 1].clone()
+    return Part(net, weight, part.columns.at(live.inputs), part.inputs[live.inputs])
+
+
+def _rounded(layer: PlainLayer) -> PlainLayer:
+    """Return a layer in numbers of float32; contiguous, so that a copy computes the same bits."""
+    edges = None if layer.edges is None else _narrow(layer.edges)
+    return replace(layer, weight=_narrow(layer.weight), bias=_narrow(layer.bias), edges=edges)
+
+
+def _narrow(tensor: Tensor) -> Tensor:
+    return tensor.contiguous().float().double()
 
 
 def _keep_inputs(layer: PlainLayer, keep: Tensor) -> PlainLayer:

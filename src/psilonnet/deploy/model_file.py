@@ -19,11 +19,17 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
-FORMAT = 1
+FORMAT = 2  # from 2 on: a weighted average of networks, in folded weights
 
 
 class ModelFileError(ValueError):
     """A file that does not hold a model that this version can read."""
+
+
+def check_file(holds: bool, what: str) -> None:
+    """Refuse what a file says, unless it holds."""
+    if not holds:
+        raise ModelFileError(f"The file does not describe a valid model: {what}.")
 
 
 def write_model_file(
@@ -74,7 +80,7 @@ def read_model_file(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[
         found = manifest.get("format") if isinstance(manifest, dict) else manifest
         raise ModelFileError(
             f"This version reads model files of format {FORMAT}. {str(path)!r} has format "
-            f"{found!r}: load it with the version of psilonnet that wrote it."
+            f"{found!r}: load it with the version of psilonnet that wrote it, or fit again."
         )
     return manifest, tensors
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from psilonnet._files import remove_asides, written
 from psilonnet.deploy import predictor
-from psilonnet.deploy.compact import compact_nets
+from psilonnet.deploy.views import shared_views
 
 if TYPE_CHECKING:
     import os
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
-    from psilonnet.deploy.compact import CompactNet
-    from psilonnet.nn import Network, PlainLayer
+    from psilonnet.deploy.views import View
+    from psilonnet.nn import AveragedNet, Part, PlainLayer
 
 Arrays = dict[str, np.ndarray[Any, Any]]
 
@@ -30,7 +30,7 @@ Arrays = dict[str, np.ndarray[Any, Any]]
 def write_numpy_export(
     folder: str | os.PathLike[str],
     manifest: Mapping[str, Any],
-    net: Network,
+    net: AveragedNet,
     moves: Tensor,
 ) -> None:
     """Write a model as ``predictor.py``, ``manifest.json`` and ``weights.npz``.
@@ -41,18 +41,23 @@ def write_numpy_export(
         It is made if it is not there; the three files in it are replaced together.
     manifest : mapping
         The encoder and the target as plain data.
-    net : Network
-        Its members are averaged.
+    net : AveragedNet
     moves : Tensor of shape (combinations, encoded columns)
         How far the outputs, or the margins of pairs of classes, move per unit of an input.
     """
     arrays: Arrays = {"moves": moves.numpy()}
-    nets = [_add_net(arrays, m, live) for m, live in enumerate(compact_nets(net))]
+    views, numbers = shared_views(net)
+    parts = [
+        {"view": v, **_add_part(arrays, p, part, views[v])}
+        for p, (part, v) in enumerate(zip(net.parts, numbers, strict=True))
+    ]
+    bends = [_add_view(arrays, v, view) for v, view in enumerate(views)]
     packed = io.BytesIO()
     np.savez_compressed(packed, **arrays)  # type: ignore[arg-type]
     weights = packed.getvalue()
     digest = hashlib.sha256(weights).hexdigest()
-    facts = {**manifest, "format": predictor.FORMAT, "nets": nets, "weights": digest}
+    facts = {**manifest, "format": predictor.FORMAT, "views": bends, "parts": parts}
+    facts["weights"] = digest
     _write_files(Path(folder), json.dumps(facts, indent=1), weights)
 
 
@@ -80,17 +85,30 @@ def _write_files(folder: Path, text: str, weights: bytes) -> None:
     remove_asides((facts, new, code))
 
 
-def _add_net(arrays: Arrays, member: int, net: CompactNet) -> list[dict[str, str]]:
-    """Put the live part of a network among the arrays, and return what its layers are."""
-    arrays[f"{member}.inputs"] = net.inputs.numpy()
-    for k, layer in enumerate(net.plain.layers):
-        arrays |= _weight_arrays(f"{member}.{k}", layer)
-    return [{"split": layer.split} for layer in net.plain.layers]
+def _add_view(arrays: Arrays, number: int, view: View) -> str:
+    """Put a map of columns among the arrays, and return how it bends them."""
+    columns = view.columns
+    if columns.bend != "identity":
+        own = {"center": columns.center, "scale": columns.scale, "bent": columns.bent}
+        arrays |= {f"view.{number}.{name}": tensor.numpy() for name, tensor in own.items()}
+        arrays[f"view.{number}.inputs"] = view.inputs.numpy()
+    return columns.bend
 
 
-def _weight_arrays(name: str, layer: PlainLayer) -> Arrays:
-    """Return a layer's arrays: the matrix densely, or as compressed sparse rows if smaller."""
-    weight = _narrowest(layer.weight[0].flatten(1).numpy())  # (out, pieces * in)
+def _add_part(arrays: Arrays, number: int, part: Part, view: View) -> dict[str, Any]:
+    """Put the networks of a part among the arrays, and return what they are."""
+    arrays[f"{number}.inputs"] = view.places(part).numpy()
+    for k, layer in enumerate(part.net.layers):
+        arrays |= _layer_arrays(f"{number}.{k}", layer)
+    return {
+        "splits": [layer.split for layer in part.net.layers],
+        "weight": part.weight.tolist(),
+    }
+
+
+def _layer_arrays(name: str, layer: PlainLayer) -> Arrays:
+    """Return a layer's arrays: the matrices densely, or as compressed sparse rows if smaller."""
+    weight = _narrowest(layer.weight.flatten(2).flatten(0, 1).numpy())  # (rows, pieces * in)
     rows, columns = np.nonzero(weight)
     sparse = {
         f"{name}.values": weight[rows, columns],
@@ -99,9 +117,11 @@ def _weight_arrays(name: str, layer: PlainLayer) -> Arrays:
     }
     smaller = sum(array.nbytes for array in sparse.values()) < weight.nbytes
     arrays = sparse if smaller else {name: weight}
-    arrays[f"{name}.bias"] = layer.bias[0].numpy()
+    arrays[f"{name}.bias"] = _narrowest(layer.bias.numpy())
     if layer.edges is not None:
-        arrays[f"{name}.edges"] = layer.edges[0].numpy()
+        same = bool((layer.edges == layer.edges[:1]).all())  # split once, for all networks
+        edges = layer.edges[:1] if same else layer.edges
+        arrays[f"{name}.edges"] = _narrowest(edges.numpy())
     return arrays
 
 

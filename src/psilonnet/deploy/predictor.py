@@ -25,10 +25,10 @@ import numpy as np
 
 Array = np.ndarray[Any, Any]
 
-FORMAT = 2
+FORMAT = 3
 WEIGHTS = ("weights.npz", "weights.new.npz")  # the second: an export was stopped before the move
 DAY = 86_400_000.0  # milliseconds
-BEND = 3.0  # standard deviations; from about here on numbers are clipped, or grow like a logarithm
+BEND = 3.0  # from about here on mapped numbers are clipped, or grow like a logarithm
 FAR = 1e15  # no number is farther from the center than this many standard deviations
 FARTHEST = 1e12  # standard deviations; a model that depends on nothing is certified this far
 UNIT = 2.0**-53
@@ -60,7 +60,8 @@ class Predictor:
     def __init__(self, folder: Any) -> None:
         manifest, weights = read_export(folder)
         with np.load(io.BytesIO(weights), allow_pickle=False) as arrays:
-            self._members = [_Net(m, layers, arrays) for m, layers in enumerate(manifest["nets"])]
+            self._views = [_View(v, bend, arrays) for v, bend in enumerate(manifest["views"])]
+            self._parts = [_Part(p, arrays, **part) for p, part in enumerate(manifest["parts"])]
             self._moves = arrays["moves"]  # (combinations, encoded columns)
         self._encoder = _Encoder(**manifest["encoder"])
         self.names: list[str] = manifest["encoder"]["names"]
@@ -72,15 +73,14 @@ class Predictor:
         self._scale = np.array(target.get("scale", [1 / self._temperature]))
 
     def encode(self, table: Any) -> Array:
-        """Return a table as the networks see it, of shape (rows, encoded columns)."""
+        """Return a table in standard deviations, of shape (rows, encoded columns)."""
         return self._encoder.encode(table, [])
 
     def raw(self, encoded: Array) -> Array:
-        """Return the averaged outputs of the networks, of shape (rows, outputs)."""
-        total = self._members[0].forward(encoded)
-        for member in self._members[1:]:
-            total = total + member.forward(encoded)
-        return total / len(self._members) if len(self._members) > 1 else total
+        """Return the weighted average of the networks, of shape (rows, outputs)."""
+        seen = [view.see(encoded) for view in self._views]
+        first, *others = [part.forward(seen[part.view]) for part in self._parts]
+        return sum(others, start=first)
 
     def decision_function(self, table: Any) -> Array:
         """Return the logits of a classifier, or the predictions of a regressor, in two axes."""
@@ -177,9 +177,10 @@ class Predictor:
 
     def _rounding(self, x: Array, radius: Array) -> Array:
         """Return by how much computed outputs can differ from exact ones, per row."""
-        size = np.abs(x).max(axis=1) + radius
-        members = len(self._members)
-        return np.asarray(2 * np.max([n.rounding(size, members) for n in self._members], axis=0))
+        sizes = [view.sizes(x, radius) for view in self._views]
+        members = sum(len(part.weight) for part in self._parts)
+        errors = [part.rounding(*sizes[part.view], members) for part in self._parts]
+        return np.asarray(2 * np.max(errors, axis=0))
 
 
 def read_export(folder: Any) -> tuple[dict[str, Any], bytes]:
@@ -200,44 +201,84 @@ def read_export(folder: Any) -> tuple[dict[str, Any], bytes]:
     )
 
 
-class _Net:
-    """One network: ``x -> sum_t W_t phi_t(h) + b``, layer after layer."""
+class _View:
+    """What networks see of encoded columns z: ``h((z - center) / scale) - h(-center / scale)``."""
 
-    def __init__(self, member: int, layers: list[dict[str, str]], arrays: Any) -> None:
-        self.inputs = arrays[f"{member}.inputs"]  # the encoded columns that are read
+    def __init__(self, number: int, bend: str, arrays: Any) -> None:
+        self.bend, name = bend, f"view.{number}"
+        if bend != "identity":
+            self.inputs, self.bent = arrays[f"{name}.inputs"], arrays[f"{name}.bent"]
+            self.center, self.scale = arrays[f"{name}.center"], arrays[f"{name}.scale"]
+            self.zero = self._bent(-self.center / self.scale)
+
+    def see(self, x: Array) -> Array:
+        """Map (rows, encoded columns) to (rows, seen columns)."""
+        if self.bend == "identity":
+            return x
+        z = x[:, self.inputs]
+        mapped = self._bent((z - self.center) / self.scale) - self.zero
+        return np.where(self.bent, mapped, z)
+
+    def _bent(self, u: Array) -> Array:
+        """Return h of the class: increasing, and nowhere steeper than 1."""
+        if self.bend == "log_tails":
+            return np.asarray(BEND * np.arcsinh(u / BEND))
+        return np.asarray(u / np.hypot(1.0, u / BEND))
+
+    def sizes(self, x: Array, radius: Array) -> tuple[Array, Array]:
+        """Return how large what is seen can be within a radius of each row, and its rounding."""
+        slope, zero = (1.0, 0.0) if self.bend == "identity" else (1 / self.scale.min(), self.zero)
+        size = np.abs(self.see(x)).max(axis=1) + radius * slope * (1 + 4 * UNIT)
+        # Of u, of h, and of h at the center; what u is off by, h is off by in the same proportion.
+        rounding = 0.0 if self.bend == "identity" else 32 * UNIT
+        return size * (1 + rounding), rounding * (size + 2 * np.abs(zero).max())
+
+
+class _Part:
+    """Networks of one shape: ``x -> sum_t W_t phi_t(h) + b``, layer after layer."""
+
+    def __init__(
+        self, number: int, arrays: Any, view: int, splits: list[str], weight: list[float]
+    ) -> None:
+        self.view, self.weight = view, np.array(weight)
+        self.inputs = arrays[f"{number}.inputs"]  # the seen columns that are read
         self.layers = []
         width = len(self.inputs)
-        for k, layer in enumerate(layers):
-            name, split = f"{member}.{k}", layer["split"]
-            bias, edges = arrays[f"{name}.bias"], arrays.get(f"{name}.edges")
-            pieces = 2 if split == "crelu" else 1 if edges is None else len(edges) + 1
-            weight = _dense((len(bias), pieces * width), name, arrays)
-            self.layers.append((split, np.ascontiguousarray(weight.T), bias, edges))
-            width = len(bias)
+        for k, split in enumerate(splits):
+            name = f"{number}.{k}"
+            bias, edges = (arrays.get(f"{name}.{word}") for word in ("bias", "edges"))
+            pieces = 2 if split == "crelu" else 1 if edges is None else edges.shape[1] + 1
+            matrix = _dense((bias.size, pieces * width), name, arrays)
+            matrix = matrix.reshape(*bias.shape, -1).transpose(0, 2, 1)  # (members, in, out)
+            knots = None if edges is None else _Knots(edges.astype(float))
+            bias = bias[:, None].astype(float)
+            self.layers.append((split, np.ascontiguousarray(matrix), bias, knots))
+            width = bias.shape[-1]
 
     def forward(self, x: Array) -> Array:
-        """Map (rows, encoded columns) to (rows, outputs)."""
-        h = x[:, self.inputs] if len(self.inputs) < x.shape[1] else x
-        for split, weight, bias, edges in self.layers:
+        """Map (rows, seen columns) to the share in the average, (rows, outputs)."""
+        h = (x[:, self.inputs] if len(self.inputs) < x.shape[1] else x)[None]
+        for split, weight, bias, knots in self.layers:
             if split == "relu":
                 h = np.maximum(h, 0.0, out=h)  # never the first layer: h is our own
             elif split == "crelu":
-                h = np.concatenate([np.maximum(h, 0.0), np.minimum(h, 0.0)], axis=1)
-            elif edges is not None:
-                h = _knots(h, edges)
-            h = h @ weight
+                h = np.concatenate([np.maximum(h, 0.0), np.minimum(h, 0.0)], axis=2)
+            elif knots is not None:
+                h = knots.split(h)
+            h = h @ weight  # (members, rows, out)
             h += bias  # in place: another array of this size costs as much as a small product
-        return h
+        share: Array = self.weight @ h.reshape(len(h), -1)
+        return share.reshape(h.shape[1:])
 
-    def rounding(self, size: Array, members: int) -> Array:
-        """Return a bound on the rounding of averaged outputs, for inputs up to a size."""
-        error = np.zeros_like(size)
+    def rounding(self, size: Array, error: Array, members: int) -> Array:
+        """Return a bound on the rounding of averaged outputs, for inputs of a size and an error."""
         for _, weight, bias, _ in self.layers:
-            most, b = float(np.abs(weight).sum(axis=0).max()), float(np.abs(bias).max())
-            g = _gamma(weight.shape[0] + 3)
+            most = np.abs(weight).sum(axis=1).max(axis=1)[:, None]  # (members, 1)
+            b = np.abs(bias).max(axis=2)
+            g = _gamma(weight.shape[1] + 3)
             error = (1 + g) * most * error + g * (most * size + b)
             size = (most * size + b) * (1 + g) + error
-        return error + size * (members + 3) * UNIT
+        return np.asarray((error + size * (members + 3) * UNIT).max(axis=0))
 
 
 class _Encoder:
@@ -261,7 +302,6 @@ class _Encoder:
         # How far reading a cell can move it: large numbers are rounded, times cut to milliseconds.
         cut = np.array([1 / DAY if kinds[k] in DAYS else 0.0 for k in used])
         self.reading_errors = (8 * UNIT * np.abs(self.center) + cut) / self.scale
-        self.scaling = codes[used[0]]["scaling"] if used else "standard"  # one for all
         self.marked = [k for k, code in enumerate(codes) if self._marks_missing(code)]
         self.plain = len(used) == len(codes) and not self.marked  # all numbers, none ever missing
 
@@ -311,12 +351,6 @@ class _Encoder:
                 far.append(outside.sum(axis=0))
             np.clip(z, -FAR, FAR, out=z)
             z[np.isnan(z)] = 0.0
-        if self.scaling == "robust":
-            z /= np.hypot(1, z / BEND)
-        elif self.scaling == "log_tails":  # in place: it counts in a small model
-            z /= BEND
-            np.arcsinh(z, out=z)
-            z *= BEND
         return z
 
     def warn_far_outside(self, far: Array) -> None:
@@ -448,12 +482,21 @@ def _dense(shape: tuple[int, int], name: str, arrays: Any) -> Array:
     return weight
 
 
-def _knots(h: Array, edges: Array) -> Array:
-    """Split each column at its edges into pieces that vanish at 0 and sum to the column."""
-    ends = np.full((1, edges.shape[1]), np.inf)
-    lower, upper = np.concatenate([-ends, edges]), np.concatenate([edges, ends])
-    pieces = np.clip(h[:, None, :], lower, upper) - np.clip(0.0, lower, upper)
-    return np.asarray(pieces.reshape(len(h), -1))
+class _Knots:
+    """Splits each column at its edges into pieces that vanish at 0 and sum to the column."""
+
+    def __init__(self, edges: Array) -> None:
+        ends = np.full((len(edges), 1, edges.shape[2]), np.inf)
+        self.lower = np.concatenate([-ends, edges], axis=1)[:, None]  # (members, 1, pieces, in)
+        self.upper = np.concatenate([edges, ends], axis=1)[:, None]
+        self.zero = np.clip(0.0, self.lower, self.upper)
+
+    def split(self, h: Array) -> Array:
+        """Map (1, rows, in) to (members, rows, pieces * in)."""
+        pieces = np.maximum(h[:, :, None], self.lower)
+        np.minimum(pieces, self.upper, out=pieces)
+        pieces -= self.zero
+        return np.asarray(pieces.reshape(*pieces.shape[:2], -1))
 
 
 def _width(code: dict[str, Any]) -> int:

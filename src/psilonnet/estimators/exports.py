@@ -15,7 +15,6 @@ from psilonnet.certify import input_moves
 from psilonnet.deploy import Outcome, write_numpy_export, write_onnx, write_onnx_core
 from psilonnet.estimators.saving import save_model, target_to_dict
 from psilonnet.estimators.targets import ClassTarget
-from psilonnet.nn import plain_net
 
 if TYPE_CHECKING:
     import os
@@ -54,7 +53,7 @@ class ExportMixin:
             "target": target_to_dict(self.target_),
             "one_target": getattr(self, "_one_target", True),
         }
-        moves = input_moves(plain_net(self.net_), _asked(self.target_))
+        moves = input_moves(self.net_, _asked(self.target_))
         write_numpy_export(folder, manifest, self.net_, moves)
 
     def export_onnx(self: Any, path: str | os.PathLike[str], *, core_only: bool = False) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
+    from psilonnet.estimators.designs import Design
     from psilonnet.nn import AveragedNet
     from psilonnet.tables import TableEncoder
 
@@ -15,6 +16,7 @@ class FittedModel(Protocol):
     encoder_: TableEncoder
     target_: Any
     net_: AveragedNet
+    designs_: list[Design]
     members_: dict[str, list[float]]
     path_: dict[str, list[float]] | None
     history_: dict[str, list[float]]

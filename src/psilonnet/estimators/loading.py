@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from psilonnet.deploy import ModelFileError, read_model_file
-from psilonnet.estimators.architectures import make_network
+from psilonnet.deploy import ModelFileError, check_file, net_from_tensors, read_model_file
 from psilonnet.estimators.classifier import PSiLONClassifier
+from psilonnet.estimators.designs import read_designs
 from psilonnet.estimators.measures import ClassMeasures, NumberMeasures
 from psilonnet.estimators.parameters import check_parameters
 from psilonnet.estimators.regressor import PSiLONRegressor
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from psilonnet.estimators.base import BasePSiLON
-    from psilonnet.nn import Network
 
 KINDS: dict[str, type[BasePSiLON]] = {
     "PSiLONClassifier": PSiLONClassifier,
@@ -68,11 +67,16 @@ def _rebuild(manifest: dict[str, Any], tensors: dict[str, Tensor]) -> BasePSiLON
     model = kind(**{k: _from_plain(k, v) for k, v in manifest["parameters"].items()})
     parameters = model.get_params(deep=False)
     # The device need not be there to predict; fit asks for it.
-    _check(isinstance(parameters.pop("device"), str), "the device has no name")
+    check_file(isinstance(parameters.pop("device"), str), "the device has no name")
     check_parameters(kind.__name__, parameters)
     model.encoder_ = TableEncoder.from_dict(manifest["encoder"])
     model.target_ = _target_from_dict(manifest["target"], kind)
-    model.net_ = _net_from_tensors(tensors, model)
+    numbers = torch.tensor(model.encoder_.holds_numbers, dtype=torch.bool)
+    outputs = model.target_.outputs
+    model.net_ = net_from_tensors(manifest["parts"], tensors, numbers=numbers, outputs=outputs)
+    near, exact = (_number(manifest["sparsity"][word], least=0.0) for word in ("near", "exact"))
+    check_file(max(near, exact) <= 1, "a share of zeros is above 1")
+    model.near_sparsity_, model.sparsity_ = near, exact
     model.n_features_in_ = len(model.encoder_.names)
     if _bool(manifest["named"]):
         model.feature_names_in_ = np.array(model.encoder_.names, dtype=object)
@@ -80,17 +84,20 @@ def _rebuild(manifest: dict[str, Any], tensors: dict[str, Tensor]) -> BasePSiLON
         model.classes_, model.temperature_ = model.target_.classes, model.target_.temperature
     else:
         model._one_target = _bool(manifest["one_target"])
-        _check(not model._one_target or model.target_.outputs == 1, "one target, many outputs")
+        check_file(not model._one_target or model.target_.outputs == 1, "one target, many outputs")
+    model.designs_ = list(read_designs(manifest["designs"]))
     model.members_ = _columns(manifest["members"])
-    _check(list(model.members_) == ["weight", "reg_strength", "knots"], "the members are unknown")
+    known = ["weight", "design", "reg_strength"]
+    check_file(list(model.members_) == known, "the members are unknown")
     for value in (v for column in model.members_.values() for v in column):
         _number(value, least=0.0)
+    check_file(max(model.members_["design"]) < len(model.designs_), "there is no such design")
     model.reg_strength_ = model.members_["reg_strength"][0]
     model.path_ = None if manifest["path"] is None else _columns(manifest["path"])
     model.history_ = _columns(manifest["history"])
     score = manifest["held_out_score"]
     model.held_out_score_ = None if score is None else _number(score)
-    _check(score is None or score <= 1, "the score is above 1")
+    check_file(score is None or score <= 1, "the score is above 1")
     model.measures_ = _measures_from_dict(manifest["measures"], model)
     model.n_rows_ = _count(manifest["n_rows"])
     model.n_iter_ = _count(manifest["n_iter"])
@@ -98,7 +105,9 @@ def _rebuild(manifest: dict[str, Any], tensors: dict[str, Tensor]) -> BasePSiLON
 
 
 def _measures_from_dict(data: dict[str, Any], model: BasePSiLON) -> dict[str, Any]:
-    _check(list(data) == ["training", "held_out"] and data["training"] is not None, "no measures")
+    check_file(
+        list(data) == ["training", "held_out"] and data["training"] is not None, "no measures"
+    )
     kind: Any = NumberMeasures
     size: Any = model.target_.outputs
     if isinstance(model, PSiLONClassifier):
@@ -106,89 +115,53 @@ def _measures_from_dict(data: dict[str, Any], model: BasePSiLON) -> dict[str, An
     return {k: None if v is None else kind.from_dict(v, size) for k, v in data.items()}
 
 
-def _net_from_tensors(tensors: dict[str, Tensor], model: BasePSiLON) -> Network:
-    """Rebuild the network; its sizes come from the tensors, so none is larger than the file."""
-    for name, tensor in tensors.items():  # one that is empty declares sizes at no cost
-        _check(tensor.numel() > 0, f"{name!r} is empty")
-        _check(bool(tensor.isfinite().all()), f"{name!r} is not finite")
-    layers = sum(name.endswith(".direction") for name in tensors)
-    _check(layers >= 2, "there are fewer than two layers")
-    first = tensors["0.direction"]
-    _check(first.dim() == 4 and first.dtype == torch.float32, "the first layer is misshapen")
-    members, width, pieces, n_in = first.shape
-    _check(n_in == model.encoder_.width, "the columns and the first layer do not agree")
-    with torch.device("meta"):  # shapes only
-        net = _shell(model, n_in, width, layers - 1, members, pieces)
-    expected = {name: (t.shape, t.dtype) for name, t in net.state_dict().items()}
-    _check(
-        expected == {name: (t.shape, t.dtype) for name, t in tensors.items()},
-        "the tensors do not have the shapes of the network",
-    )
-    net.load_state_dict(tensors, assign=True)
-    edges = tensors.get("0.edges")
-    _check(edges is None or not bool((edges.diff(dim=-2) < 0).any()), "the knots are not sorted")
-    net.set_prune_mix(float(tensors["0.prune_mix"]))
-    return net
-
-
-def _shell(
-    model: BasePSiLON, n_in: int, width: int, depth: int, members: int, pieces: int
-) -> Network:
-    edges = torch.zeros(members, pieces - 1, n_in, device="cpu") if pieces > 1 else None
-    shape: dict[str, Any] = {"width": width, "depth": depth, "members": (members,), "edges": edges}
-    return make_network(model.architecture, n_in, model.target_.outputs, **shape)
-
-
 def _target_from_dict(data: dict[str, Any], kind: type[BasePSiLON]) -> ClassTarget | NumberTarget:
     if kind is PSiLONRegressor:
         center = np.array([_number(v) for v in data["center"]])
         scale = np.array([_number(v, least=0.0) for v in data["scale"]])
-        _check(len(center) == len(scale) >= 1, "the target has no scale")
+        check_file(len(center) == len(scale) >= 1, "the target has no scale")
         return NumberTarget(center, scale)
     labels, dtype = data["classes"], data["dtype"]
-    _check(isinstance(labels, list) and len(set(labels)) == len(labels) >= 2, "labels repeat")
-    _check(dtype in LABEL_TYPES, f"labels of type {dtype!r}")
+    check_file(isinstance(labels, list) and len(set(labels)) == len(labels) >= 2, "labels repeat")
+    check_file(dtype in LABEL_TYPES, f"labels of type {dtype!r}")
     letters = len(labels) * max(len(str(label)) for label in labels)
-    _check(dtype != "str" or letters <= MOST_LETTERS, "the labels are too long")
+    check_file(dtype != "str" or letters <= MOST_LETTERS, "the labels are too long")
     plain = {"str": str, "object": object}
     classes = np.array(labels, dtype=plain.get(dtype, dtype))
-    _check(classes.ndim == 1, "labels are not in a row")
-    _check(bool((np.unique(classes) == classes).all()), "the labels are not sorted")
+    check_file(classes.ndim == 1, "labels are not in a row")
+    check_file(bool((np.unique(classes) == classes).all()), "the labels are not sorted")
     temperature = _number(data["temperature"], least=0.0)
-    _check(temperature > 0, "the temperature is not above 0")
+    check_file(temperature > 0, "the temperature is not above 0")
     return ClassTarget(classes, temperature)
 
 
 def _from_plain(name: str, value: Any) -> Any:
     if not isinstance(value, list):
         return value
+    if name == "designs":
+        return list(read_designs(value))
     return dict(value) if name == "class_weight" else tuple(value)
 
 
-def _check(holds: bool, what: str) -> None:
-    if not holds:
-        raise ModelFileError(f"The file does not describe a valid model: {what}.")
-
-
 def _bool(value: Any) -> bool:
-    _check(isinstance(value, bool), "a flag is neither true nor false")
+    check_file(isinstance(value, bool), "a flag is neither true nor false")
     return bool(value)
 
 
 def _number(value: Any, least: float = -math.inf) -> float:
     good = isinstance(value, (int, float)) and not isinstance(value, bool)
-    _check(good and math.isfinite(value) and value >= least, f"{value!r} is not a valid number")
+    check_file(good and math.isfinite(value) and value >= least, f"{value!r} is not a valid number")
     return float(value)
 
 
 def _count(value: Any) -> int:
     good = isinstance(value, int) and not isinstance(value, bool) and value >= 1
-    _check(good, f"{value!r} is not a valid count")
+    check_file(good, f"{value!r} is not a valid count")
     return int(value)
 
 
 def _columns(data: Any) -> dict[str, list[float]]:
     """Return columns of numbers; NaN stands for what was not recorded."""
     columns: dict[str, list[float]] = {str(k): [float(v) for v in c] for k, c in data.items()}
-    _check(len({len(c) for c in columns.values()}) <= 1, "the columns differ in length")
+    check_file(len({len(c) for c in columns.values()}) <= 1, "the columns differ in length")
     return columns

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from psilonnet._numbers import is_whole
 from psilonnet._version import __version__
-from psilonnet.deploy import write_model_file
-from psilonnet.estimators.architectures import architecture_of
+from psilonnet.deploy import net_to_tensors, write_model_file
+from psilonnet.estimators.designs import designs_to_data
 from psilonnet.estimators.targets import ClassTarget, NumberTarget
 
 if TYPE_CHECKING:
@@ -20,16 +21,18 @@ if TYPE_CHECKING:
 def save_model(model: FittedModel, path: str | os.PathLike[str]) -> None:
     """Write a fitted estimator to a file."""
     is_classifier = isinstance(model.target_, ClassTarget)
-    # Of the network that was fitted, whatever has been set since.
-    parameters = {**model.get_params(deep=False), "architecture": architecture_of(model.net_)}
+    parts, tensors = net_to_tensors(model.net_)
     manifest = {
         "psilonnet": __version__,
         "kind": "PSiLONClassifier" if is_classifier else "PSiLONRegressor",
-        "parameters": {k: plain_data(v) for k, v in parameters.items()},
+        "parameters": _plain_parameters(model.get_params(deep=False)),
         "encoder": model.encoder_.to_dict(),
         "named": hasattr(model, "feature_names_in_"),
         "target": target_to_dict(model.target_),
         "one_target": getattr(model, "_one_target", True),
+        "parts": parts,
+        "sparsity": {"near": model.near_sparsity_, "exact": model.sparsity_},
+        "designs": designs_to_data(model.designs_),
         "members": model.members_,
         "path": model.path_,
         "history": model.history_,
@@ -38,7 +41,15 @@ def save_model(model: FittedModel, path: str | os.PathLike[str]) -> None:
         "n_rows": model.n_rows_,
         "n_iter": model.n_iter_,
     }
-    write_model_file(path, manifest, model.net_.state_dict())
+    write_model_file(path, manifest, tensors)
+
+
+def _plain_parameters(parameters: dict[str, Any]) -> dict[str, Any]:
+    """Return parameters as plain data; splits are of the rows of a table, which the file lacks."""
+    plain = {k: plain_data(v) for k, v in parameters.items()}
+    plain["designs"] = designs_to_data(parameters["designs"])
+    plain["cv"] = plain["cv"] if is_whole(parameters["cv"]) else None
+    return plain
 
 
 def target_to_dict(target: ClassTarget | NumberTarget) -> dict[str, Any]:

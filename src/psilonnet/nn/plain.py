@@ -125,7 +125,8 @@ class PlainNet:
         """Map rows of shape (rows, in) to (members, rows, out), in float64."""
         members = len(self.layers[0].weight)
         widest = max(layer.weight[0, 0].numel() for layer in self.layers)
-        rows = max(1, min(4096, 2**24 // (members * widest)))  # at a time
+        size = members * widest
+        rows = max(1, min(64, 2**24 // size), 2**18 // size)  # at a time: what fits into caches
         outputs = []
         for part in torch.split(x.double().cpu(), rows):
             h = part.expand(members, -1, -1)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from psilonnet.deploy import compact_nets
+from psilonnet.deploy import CompactNet
 from psilonnet.report.html import number
 from psilonnet.tables import CategoryCode
 
@@ -19,13 +19,14 @@ MOST_LABELS = 8
 
 @dataclass(frozen=True)
 class Network:
-    """The size of a network, and what of it is in use.
+    """The size of the networks of a model, and what of them is in use.
 
     Attributes
     ----------
     members : int
     sizes, live : list of float
-        Inputs, neurons of each hidden layer, and outputs; averaged over the members.
+        Inputs, neurons of each hidden layer, and outputs; averaged over the networks that have
+        the layer.
     columns : int
         Columns of the table that are still read.
     weights, nonzero : int
@@ -40,24 +41,35 @@ class Network:
 
 
 def network_of(model: Any) -> Network:
-    """Return the sizes of a model's network, and what is left when dead neurons are removed."""
-    layers = model.net_.layers
-    members = len(layers[0].direction)
-    compact = compact_nets(model.net_)
-    read = {int(model.encoder_.sources[k]) for net in compact for k in net.inputs.tolist()}
-    weights = [layer.weight for layer in layers]
-    vectors = [w[..., 0] for w in weights]  # (members, out, pieces)
-    used = [layer.used_pieces().expand_as(v) for layer, v in zip(layers, vectors, strict=True)]
+    """Return the sizes of a model's networks, and what is left when dead neurons are removed."""
+    sizes, live, read, weights, nonzero = [], [], set[int](), 0, 0
+    for part in model.net_.parts:
+        for member in range(part.members):
+            layers = part.net.member(member).layers  # without pieces that are out of reach
+            compact = CompactNet(part.net, member)
+            sizes.append([model.net_.columns, *(layer.weight.shape[1] for layer in layers)])
+            live.append(compact.widths)
+            inputs = part.inputs[compact.inputs].tolist()
+            read |= {int(model.encoder_.sources[k]) for k in inputs}
+            weights += sum(layer.weight.numel() for layer in layers)
+            nonzero += sum(int(layer.weight.count_nonzero()) for layer in layers)
     return Network(
-        members=members,
-        sizes=[weights[0].shape[-1], *(w.shape[-3] for w in weights)],
-        live=np.mean([net.widths for net in compact], axis=0).tolist(),
+        members=model.net_.members,
+        sizes=_mean_widths(sizes),
+        live=_mean_widths(live),
         columns=len(read),
-        weights=sum(int(u.sum()) * w.shape[-1] for u, w in zip(used, weights, strict=True)),
-        nonzero=sum(
-            int(((w != 0) & u.unsqueeze(-1)).sum()) for u, w in zip(used, weights, strict=True)
-        ),
+        weights=weights,
+        nonzero=nonzero,
     )
+
+
+def _mean_widths(widths: list[list[int]]) -> list[float]:
+    """Return the mean width of each layer over the networks that have it; outputs come last."""
+    deepest = max(map(len, widths))
+    hidden = [
+        float(np.mean([own[k] for own in widths if k < len(own) - 1])) for k in range(deepest - 1)
+    ]
+    return [*hidden, float(widths[0][-1])]
 
 
 def is_classifier(model: Any) -> bool:

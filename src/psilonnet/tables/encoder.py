@@ -62,7 +62,7 @@ class TableEncoder:
     @cached_property
     def holds_numbers(self) -> np.ndarray[Any, np.dtype[np.bool_]]:
         """Which encoded columns hold numbers; all others hold 0 and 1, or -1 and +1."""
-        return np.concatenate([code.holds_numbers for code in self.codes])
+        return np.array([holds for code in self.codes for holds in code.holds_numbers], dtype=bool)
 
     @property
     def labels(self) -> list[str]:

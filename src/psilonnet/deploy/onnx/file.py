@@ -11,28 +11,32 @@ from typing import TYPE_CHECKING, Any
 from psilonnet._extras import require
 from psilonnet._files import written
 from psilonnet.deploy.onnx.graph import GraphWriter
-from psilonnet.deploy.onnx.net import OPSET, net_to_onnx
+from psilonnet.deploy.onnx.net import write_networks
+from psilonnet.deploy.onnx.seen import seen_columns, write_views
 from psilonnet.deploy.onnx.table import TableGraph, table_inputs
+from psilonnet.deploy.views import shared_views
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from psilonnet.deploy.onnx.outcome import Outcome
-    from psilonnet.nn import Network
+    from psilonnet.deploy.views import View
+    from psilonnet.nn import AveragedNet
     from psilonnet.tables import TableEncoder
 
 # Old ones on purpose: so that old runtimes read the files.
-OPSETS, IR_VERSION = {"": OPSET, "ai.onnx.ml": 3}, 8
+OPSETS, IR_VERSION = {"": 18, "ai.onnx.ml": 3}, 8
 
 
 def write_onnx(
-    path: str | os.PathLike[str], net: Network, encoder: TableEncoder, outcome: Outcome
+    path: str | os.PathLike[str], net: AveragedNet, encoder: TableEncoder, outcome: Outcome
 ) -> None:
-    """Write the encoding of the table, the network and the outcome as one ONNX model."""
+    """Write the encoding of the table, the networks and the outcome as one ONNX model."""
     _check_names(encoder.names)
     graph = GraphWriter(encoder.names)
     encoded = TableGraph(encoder, graph).write()
-    raw = graph.insert(net_to_onnx(net), encoded)
+    views, own = shared_views(net)
+    raw = write_networks(graph, net, views, own, write_views(graph, views, encoded))
     outputs = outcome.write(graph, raw, encoder.names)
     made = graph.onnx.helper.make_graph(
         graph.nodes, "psilonnet", table_inputs(encoder), outputs, graph.constants
@@ -41,9 +45,32 @@ def write_onnx(
     _write(path, made, {"kinds": json.dumps(kinds)})
 
 
-def write_onnx_core(path: str | os.PathLike[str], net: Network, columns: Sequence[str]) -> None:
-    """Write a network alone; the names of its input's columns go with it."""
-    _write(path, net_to_onnx(net), {"columns": json.dumps(list(columns))})
+def write_onnx_core(path: str | os.PathLike[str], net: AveragedNet, labels: Sequence[str]) -> None:
+    """Write the networks alone; the names of their input's columns go with them.
+
+    The input is what the networks see: the encoded columns, or, where maps bend them, the columns
+    of each distinct map side by side. The maps then go with them as well.
+    """
+    graph = GraphWriter([])
+    views, own = shared_views(net)
+    columns = seen_columns(views, labels)
+    write_networks(graph, net, views, own, "x")
+    graph.nodes[-1].output[0] = "outputs"
+    info, kind = graph.onnx.helper.make_tensor_value_info, graph.onnx.TensorProto.FLOAT
+    x, outputs = (
+        info("x", kind, ["rows", len(columns)]),
+        info("outputs", kind, ["rows", net.outputs]),
+    )
+    made = graph.onnx.helper.make_graph(graph.nodes, "psilonnet", [x], [outputs], graph.constants)
+    notes = {"columns": json.dumps(columns)}
+    if any(view.columns.bends for view in views):
+        notes["maps"] = json.dumps([_plain_view(view) for view in views])
+    _write(path, made, notes)
+
+
+def _plain_view(view: View) -> dict[str, Any]:
+    own = {name: getattr(view.columns, name).tolist() for name in ("bent", "center", "scale")}
+    return {"bend": view.columns.bend, "inputs": view.inputs.tolist(), **own}
 
 
 def _check_names(names: Sequence[str]) -> None:

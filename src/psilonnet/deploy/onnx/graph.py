@@ -54,20 +54,3 @@ class GraphWriter:
     def side_by_side(self, names: Sequence[str]) -> str:
         """Return tables of the same rows as one table."""
         return names[0] if len(names) == 1 else self.add("Concat", *names, axis=1)
-
-    def insert(self, graph: Any, source: str) -> str:
-        """Add a graph of one input and one output, and return the name of its output."""
-        own = {graph.input[0].name: source}
-
-        def renamed(name: str) -> str:
-            return own.get(name, f"{self.prefix}net.{name}")
-
-        for tensor in graph.initializer:
-            tensor.name = renamed(tensor.name)
-        for node in graph.node:
-            node.name = renamed(node.name)
-            node.input[:] = [renamed(name) for name in node.input]
-            node.output[:] = [renamed(name) for name in node.output]
-        self.constants += graph.initializer
-        self.nodes += graph.node
-        return renamed(graph.output[0].name)

@@ -1,104 +1,74 @@
-"""Networks as ONNX graphs of matrix products, sums and ReLUs only."""
+"""Networks as ONNX nodes: matrix products, sums and ReLUs only, in float32."""
 
 from __future__ import annotations
 
-import logging
-import warnings
-from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
-from psilonnet._extras import require
 from psilonnet.deploy.compact import CompactNet
-from psilonnet.nn import PlainNet, fold, plain_net
+from psilonnet.nn import PlainNet, fold
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Sequence
 
-    from psilonnet.nn import Network
+    from torch import Tensor
 
-OPSET = 18
+    from psilonnet.deploy.onnx.graph import GraphWriter
+    from psilonnet.deploy.views import View
+    from psilonnet.nn import AveragedNet
 
 
-def net_to_onnx(net: Network) -> Any:
-    """Return a network as an ONNX graph in float32, by way of ``torch.export``.
+def write_networks(
+    graph: GraphWriter, net: AveragedNet, views: Sequence[View], own: Sequence[int], seen: str
+) -> str:
+    """Write a weighted average of networks, and return the name of its outputs.
 
-    Its input ``x`` of shape (rows, encoded columns) and its output ``outputs``, averaged over the
-    members, have any number of rows. Neurons that are not used are left out.
+    Parameters
+    ----------
+    graph : GraphWriter
+    net : AveragedNet
+    views : sequence of View
+        What the networks see of the columns.
+    own : sequence of int
+        The view of each part.
+    seen : str
+        The columns of all views side by side, in float32.
     """
-    require("onnxscript", "onnx")
-    plain = plain_net(net)
-    averaged = _Averaged(plain).float().eval()
-    example = torch.zeros(2, plain.layers[0].weight.shape[-1])
-    with _quiet():
-        program = torch.onnx.export(
-            averaged,
-            (example,),
-            dynamo=True,
-            verbose=False,
-            input_names=["x"],
-            output_names=["outputs"],
-            dynamic_shapes=({0: torch.export.Dim("rows")},),
-            opset_version=OPSET,
-        )
-    graph = program.model_proto.graph  # type: ignore[union-attr]  # not None if dynamo is true
-    _remove_metadata(graph)
-    return graph
+    starts = [0, *torch.tensor([len(view.inputs) for view in views]).cumsum(0).tolist()]
+    terms = []
+    for part, v in zip(net.parts, own, strict=True):
+        places = views[v].places(part) + starts[v]
+        for member, weight in enumerate(part.weight.tolist()):
+            folded = _folded(part.net.member(member), places, starts[-1])
+            terms.append(_write_chain(graph, folded, weight, seen))
+    total = terms[0]
+    for term in terms[1:]:
+        total = graph.add("Add", total, term)
+    return total
 
 
-class _Averaged(nn.Module):
-    """The mean of the members, each a chain of Linear and ReLU layers."""
-
-    @torch.no_grad()
-    def __init__(self, net: PlainNet) -> None:
-        super().__init__()
-        count = len(net.layers[0].weight)
-        self.members = nn.ModuleList(_folded(net.member(m)) for m in range(count))
-        for member in self.members:
-            last = member[-1]  # type: ignore[index]
-            last.weight.div_(count)
-            last.bias.div_(count)
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Map (rows, in) to (rows, out)."""
-        total: Tensor = self.members[0](x)
-        for member in self.members[1:]:
-            total = total + member(x)
-        return total
+def _write_chain(graph: GraphWriter, chain: nn.Sequential, share: float, seen: str) -> str:
+    """Write Linear and ReLU layers; the share in the average goes into the last one."""
+    value = seen
+    for k, module in enumerate(chain):
+        if not isinstance(module, nn.Linear):
+            value = graph.add("Relu", value)
+            continue
+        factor = share if k == len(chain) - 1 else 1.0
+        numbers = [module.weight.detach() * factor, module.bias.detach() * factor]
+        constants = [graph.constant(n.float().numpy()) for n in numbers]
+        value = graph.add("Gemm", value, *constants, transB=1)
+    return value
 
 
-def _folded(net: PlainNet) -> nn.Sequential:
-    """Return the live part of one member as Linear and ReLU layers that read all inputs."""
+def _folded(net: PlainNet, places: Tensor, columns: int) -> nn.Sequential:
+    """Return the live part of a network as Linear and ReLU layers that read all columns."""
     # Folding first: of the ReLUs that make up a CReLU or knots, unused ones go as well.
     compact = CompactNet(PlainNet(fold(net)))
     first = compact.plain.layers[0]
-    weight = first.weight.new_zeros(*first.weight.shape[:-1], net.layers[0].weight.shape[-1])
-    weight[..., compact.inputs] = first.weight
+    weight = first.weight.new_zeros(*first.weight.shape[:-1], columns)
+    weight[..., places[compact.inputs]] = first.weight
     return fold(PlainNet.of_layers([replace(first, weight=weight), *compact.plain.layers[1:]]))
-
-
-def _remove_metadata(graph: Any) -> None:
-    """Remove notes of the exporter: they hold paths of this machine, and outweigh small nets."""
-    for part in (graph.node, graph.input, graph.output, graph.value_info, graph.initializer):
-        for item in part:
-            item.ClearField("metadata_props")
-            item.ClearField("doc_string")
-    graph.ClearField("metadata_props")
-    graph.ClearField("value_info")
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Suppress messages of torch that do not concern the user while it exports."""
-    logger = logging.getLogger("torch.onnx._internal.exporter._registration")
-    level = logger.level
-    logger.setLevel(logging.ERROR)  # that torchvision is not installed does not matter here
-    try:
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", ".*LeafSpec.*", FutureWarning)
-            yield
-    finally:
-        logger.setLevel(level)

@@ -1,4 +1,4 @@
-"""The encoding of a table with ONNX operators: numbers in float64 until they are scaled."""
+"""The encoding of a table with ONNX operators, in float64."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from psilonnet._extras import require
-from psilonnet.nn import BEND
 from psilonnet.tables import FAR, CategoryCode, NumberCode
 
 if TYPE_CHECKING:
@@ -33,12 +32,12 @@ class TableGraph:
         self.columns = list(zip(encoder.names, encoder.codes, strict=True))
         widths = [code.width for code in encoder.codes]
         self.first = dict(zip(encoder.names, np.cumsum([0, *widths[:-1]]).tolist(), strict=True))
-        self.float32 = require("onnx", "onnx").TensorProto.FLOAT
+        self.float64 = graph.onnx.TensorProto.DOUBLE
         self.parts: list[str] = []
         self.places: list[int] = []  # of the columns of the parts among the encoded columns
 
     def write(self) -> str:
-        """Return the name of the encoded table, in float32."""
+        """Return the name of the encoded table, in float64."""
         numbers = [(n, c) for n, c in self.columns if isinstance(c, NumberCode)]
         scaled = [(n, c) for n, c in numbers if c.scale > 0]
         self._numbers(scaled)
@@ -62,22 +61,7 @@ class TableGraph:
         filled = graph.add("Where", graph.add("IsNaN", raw), center, raw)
         z = graph.add("Div", graph.add("Sub", filled, center), scale)
         z = graph.add("Clip", z, graph.constant(-FAR), graph.constant(FAR))
-        self._keep(self._bent(z, columns[0][1].scaling), [self.first[name] for name, _ in columns])
-
-    def _bent(self, z: str, scaling: str) -> str:
-        """Write what scaling makes of large numbers; there is one scaling for all columns."""
-        if scaling == "standard":
-            return z
-        graph = self.graph
-        third = graph.add("Div", z, graph.constant(BEND))
-        square = graph.add("Add", graph.add("Mul", third, third), graph.constant(1.0))
-        if scaling == "robust":
-            return graph.add("Div", z, graph.add("Sqrt", square))
-        # asinh of a magnitude, by functions that runtimes have in float64
-        size = graph.add("Abs", third)
-        grown = graph.add("Log", graph.add("Add", size, graph.add("Sqrt", square)))
-        signed = graph.add("Mul", graph.add("Sign", z), grown)
-        return graph.add("Mul", signed, graph.constant(BEND))
+        self._keep(z, [self.first[name] for name, _ in columns])
 
     def _missing_marks(self, columns: list[tuple[str, NumberCode]]) -> None:
         """Write the columns that tell whether a number is missing."""
@@ -131,7 +115,7 @@ class TableGraph:
 
     def _keep(self, values: str, places: list[int]) -> None:
         """Note a part of the encoded table and where its columns belong."""
-        self.parts.append(self.graph.add("Cast", values, to=self.float32))
+        self.parts.append(self.graph.add("Cast", values, to=self.float64))
         self.places += places
 
 
