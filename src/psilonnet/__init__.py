@@ -11,7 +11,7 @@ from psilonnet._version import __version__
 if TYPE_CHECKING:
     from psilonnet._versions import show_versions
     from psilonnet.deploy import ModelFileError
-    from psilonnet.estimators import PSiLONClassifier, PSiLONRegressor
+    from psilonnet.estimators import Design, PSiLONClassifier, PSiLONRegressor
     from psilonnet.estimators import load_model as load
     from psilonnet.nn import (
         CReLUBlock,
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "CReLUBlock": "psilonnet.nn",
     "CReLULinear": "psilonnet.nn",
+    "Design": "psilonnet.estimators",
     "ModelFileError": "psilonnet.deploy",
     "NormalizedLinear": "psilonnet.nn",
     "PSiLONClassifier": "psilonnet.estimators",
@@ -43,6 +44,7 @@ _HOMES = {
 __all__ = [
     "CReLUBlock",
     "CReLULinear",
+    "Design",
     "ModelFileError",
     "NormalizedLinear",
     "PSiLONClassifier",

@@ -24,6 +24,7 @@ app = typer.Typer(
 app.command()(predict_files)
 
 FEW_CLASSES = 10
+SELECTION = "accurate, balanced or provable: how much loss a smaller bound may cost."
 
 Data = Annotated[Path, typer.Argument(help="A CSV or Parquet file with a row of column names.")]
 Model = Annotated[Path, typer.Argument(help="A model file written by 'psilonnet fit'.")]
@@ -67,7 +68,7 @@ def fit(
     drop: Drop = None,
     seed: Annotated[int, typer.Option(help="The same seed gives the same model.")] = 0,
     max_steps: Steps = None,
-    members: Annotated[int, typer.Option(help="Networks to average.")] = 1,
+    selection: Annotated[str, typer.Option(help=SELECTION)] = "balanced",
     prune: Annotated[bool, typer.Option(help="End with exact zeros among the weights.")] = False,
     words: Words = None,
     decimal: Decimal = None,
@@ -85,7 +86,7 @@ def fit(
     classes = is_classes(y) if task == Task.auto else task == Task.classification
     kind = psilonnet.PSiLONClassifier if classes else psilonnet.PSiLONRegressor
     steps = "auto" if max_steps is None else max_steps
-    model = kind(random_state=seed, max_steps=steps, n_members=members, prune=prune)
+    model = kind(random_state=seed, max_steps=steps, selection=selection, prune=prune)
     model.fit(rows.drop(target), y.to_numpy())
     model.save(out)
     said = "classification" if classes else "regression"

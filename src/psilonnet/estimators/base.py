@@ -192,7 +192,7 @@ class BasePSiLON(SummaryMixin, ExportMixin, BaseEstimator):  # type: ignore[misc
         except NothingHeldOutError as reason:
             recipe = make_recipe(parameters, rows, seed, alone=True)
             used = f"the design is {recipe.designs[0].in_words()}, and there is no held-out score"
-            warn_not_chosen(reason, recipe.asked[-1], used)
+            warn_not_chosen(reason, recipe.factor * recipe.asked[-1], used)
             return Folds(problem, [(np.arange(rows), np.arange(0))] * FOLDS), recipe
         return folds, make_recipe(parameters, rows, seed, alone=False)
 

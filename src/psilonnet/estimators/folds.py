@@ -208,9 +208,7 @@ def warn_not_chosen(reason: NothingHeldOutError, strength: float, consequences: 
     )
 
 
-def make_splits(
-    strata: Integers, groups: Integers | None, folds: int, seed: int
-) -> list[Split]:
+def make_splits(strata: Integers, groups: Integers | None, folds: int, seed: int) -> list[Split]:
     """Return one split for each fold.
 
     Each class stays among the rows to train on: where all rows of a class would be held out at

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from psilonnet.estimators.progress import Progress
     from psilonnet.estimators.recipe import Recipe
     from psilonnet.nn import Network, PlainLayer
-    from psilonnet.training import RisingPath, Run, RunState
+    from psilonnet.training import Plan, RisingPath, Run, RunState
 
 Array = np.ndarray[Any, Any]
 
@@ -32,7 +32,9 @@ Array = np.ndarray[Any, Any]
 # has fallen by more than this share over the last such part; it is at most this many times as long.
 FALLS, LONGEST, PART = 0.02, 4, 0.2
 # A design is given up halfway along its path if it is so much worse than the best one before it.
-HOPELESS, HALFWAY = 0.15, 0.5
+HOPELESS, HALFWAY = 0.15, 0.75
+# Snapshots are also taken on the way to the end of the level part: training that stops early.
+EARLY = (1 / 3, 2 / 3)
 
 
 class LostNetworksWarning(UserWarning):
@@ -97,14 +99,19 @@ class _PathKeeper(Callback):
         if run.step == self.path.level and self._falls(run, losses):
             extra = max(1, round(PART * self.recipe.path.level))
             self.path = self.path.extended(extra)
-            run.plan = self.path.plan(run.plan)
+            run.plan = _marked_plan(self.path, self.recipe)
             self.progress.extend(extra)
             return
-        marks = dict(zip(self.path.marks, self.path.strengths, strict=True))
-        strength = marks.get(run.step)
+        strength = self._marks().get(run.step)
         if strength in self.recipe.asked and len(run.members) == self.folds:
+            strength *= self.recipe.factor
             self.snapshots.append(_Snapshot(strength, run.step, run.averaged_net().cpu()))
         self._give_up(run, losses)
+
+    def _marks(self) -> dict[int, float]:
+        """Return the strength at each step where a snapshot is taken."""
+        early = dict.fromkeys(early_marks(self.recipe.path), self.path.strengths[0])
+        return early | dict(zip(self.path.marks, self.path.strengths, strict=True))
 
     def _falls(self, run: RunState, losses: list[float]) -> bool:
         longest = LONGEST * self.recipe.path.level
@@ -117,8 +124,9 @@ class _PathKeeper(Callback):
     def _give_up(self, run: RunState, losses: list[float]) -> None:
         done = (run.step - self.path.level) / max(1, self.path.rise)
         if self.recipe.may_extend and HALFWAY <= done < 1:
-            reached = [v for s, v in zip(run.history.step, losses, strict=True)
-                       if s >= self.path.level]
+            reached = [
+                v for s, v in zip(run.history.step, losses, strict=True) if s >= self.path.level
+            ]
             if min(reached) > (1 + HOPELESS) * self.best:
                 self.progress.extend(run.step - run.plan.steps)
                 run.plan = replace(run.plan, steps=run.step)
@@ -131,9 +139,7 @@ class Trained(NamedTuple):
     histories: list[dict[str, list[float]]]
 
 
-def train_designs(
-    folds: Folds, recipe: Recipe, progress: Progress
-) -> Generator[Job, Run, Trained]:
+def train_designs(folds: Folds, recipe: Recipe, progress: Progress) -> Generator[Job, Run, Trained]:
     """Train all designs on all folds, each as one population."""
     candidates: list[Candidate] = []
     histories: list[dict[str, list[float]]] = []
@@ -159,11 +165,16 @@ def train_designs(
     return Trained(candidates, histories)
 
 
+def early_marks(path: RisingPath) -> tuple[int, ...]:
+    """Return the steps before the strength rises at which snapshots are taken."""
+    return tuple(step for step in (round(share * path.level) for share in EARLY) if step > 0)
+
+
 def path_job(view: View, folds: Folds, recipe: Recipe, *callbacks: Callback) -> Job:
     """Return the job that trains a design along the path."""
     net = view.make_population(len(folds.splits), recipe.plan.batch_size)
     train = view.rows([train for train, _ in folds.splits])
-    assert train is not None  # noqa: S101  # a split without training rows is refused before
+    assert train is not None  # a split without training rows is refused before
     shapes = tuple((name, t.shape[1:]) for name, t in net.state_dict().items())
     shared = recipe.plan.matmul_precision == "highest" and not recipe.may_extend
     return Job(
@@ -171,13 +182,19 @@ def path_job(view: View, folds: Folds, recipe: Recipe, *callbacks: Callback) -> 
         train=train,
         valid=view.rows([held for _, held in folds.splits]),
         loss=view.problem.loss,
-        strengths=(1.0,) * len(folds.splits),  # the path says how strong
-        plan=recipe.path.plan(recipe.plan),
+        strengths=(recipe.factor,) * len(folds.splits),
+        plan=_marked_plan(recipe.path, recipe),
         callbacks=callbacks,
         kind=(view.design, shapes, view.problem.loss, recipe.path, replace(recipe.plan, seed=0))
         if shared
         else None,
     )
+
+
+def _marked_plan(path: RisingPath, recipe: Recipe) -> Plan:
+    """Return the plan of a path, evaluated wherever a snapshot is taken."""
+    plan = path.plan(recipe.plan)
+    return replace(plan, marks=(*plan.marks, *early_marks(recipe.path)))
 
 
 def make_candidate(
@@ -248,9 +265,8 @@ def warn_lost(run: Run, design: Design) -> None:
         warn_user(
             f"{len(lost)} of {run.history.members} networks of the design {design.in_words()!r} "
             f"diverged in training, the first at step {lost[0].step} with loss "
-            f"{lost[0].loss:.3g}. What the design had reached before is kept, and the other designs "
-            "go on. A lower 'learning_rate' may keep them; so may columns and a target without "
-            "extreme values.",
+            f"{lost[0].loss:.3g}. What the design had reached before is kept, and the other "
+            "designs go on. A lower 'learning_rate' may keep them; so may columns and a target "
+            "without extreme values.",
             LostNetworksWarning,
         )
-

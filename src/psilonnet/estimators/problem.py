@@ -147,12 +147,11 @@ class View:
         """Return fresh networks with different starts, if there is memory to train them."""
         sizes = (self.problem.x.shape[1], self.problem.outputs)
         shape: dict[str, Any] = {"width": self.width, "depth": self.depth}
-        edges = {} if self.edges is None else {"edges": torch.empty_like(self.edges, device="cpu")}
-        with torch.device("meta"):
-            shell = self.design.make_network(*sizes, **shape, **edges, members=(members,))
+        shape["edges"] = self.edges
+        with torch.device("meta"):  # shapes only
+            shell = self.design.make_network(*sizes, **shape, members=(members,))
         check_memory(shell, min(batch_size, len(self.problem.x)))
         starts = [torch.Generator().manual_seed(self.seed + k) for k in range(members)]
-        shape["edges"] = self.edges
         return stack_members(
             [self.design.make_network(*sizes, **shape, generator=start) for start in starts]
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import sys
+from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 from tqdm.auto import tqdm
@@ -59,7 +60,7 @@ class Progress:
 
     def tell(self, loss: float) -> None:
         """Show the mean held-out loss."""
-        if self._bar is not None and loss == loss:
+        if self._bar is not None and isfinite(loss):
             self._bar.set_postfix_str(f"held-out loss {loss:.4g}", refresh=False)
 
     def end(self, words: str) -> None:

@@ -99,11 +99,11 @@ def _prune_job(
     callback: Callback,
 ) -> Job:
     net = candidate.trained
-    assert net is not None  # noqa: S101  # kept until the fit ends
+    assert net is not None  # kept until the fit ends
     n = members_of(net)
     net = take_members(net, torch.arange(n).repeat(len(cuts)))
     train = view.rows([rows for rows, _ in folds.splits] * len(cuts))
-    assert train is not None  # noqa: S101
+    assert train is not None
     norms, drops = zip(*(cut for cut in cuts for _ in range(n)), strict=True)
     stage = Pruning(steps, row_norm=norms, settle=steps // 2, drop=drops)
     shapes = tuple((name, t.shape[1:]) for name, t in net.state_dict().items())

@@ -14,7 +14,8 @@ from psilonnet.training import Plan, RisingPath
 if TYPE_CHECKING:
     from psilonnet.estimators.designs import Design
 
-WEAKEST, STRONGEST, SNAPSHOTS = 5e-5, 5e-2, 10  # of the path by default
+WEAKEST, STRONGEST, SNAPSHOTS = 5e-5, 1e-1, 11  # of the path by default, for 2,000 rows and more
+LARGEST_FACTOR = 20.0  # of these, for small tables
 FALLBACK_STRENGTH = 5e-3  # for tables too small to choose on
 LEVEL = 0.4  # the share of the steps before the strength rises
 STEPS = 1500  # for 2,000 rows
@@ -31,6 +32,8 @@ class Recipe:
     designs : tuple of Design
     path : RisingPath
         Of each design, before it is extended.
+    factor : float
+        Of every strength on the path: few rows need strong ones.
     asked : tuple of float
         The strengths on the path that may be chosen.
     plan : Plan
@@ -43,6 +46,7 @@ class Recipe:
 
     designs: tuple[Design, ...]
     path: RisingPath
+    factor: float
     asked: tuple[float, ...]
     plan: Plan
     may_extend: bool
@@ -72,6 +76,7 @@ def make_recipe(parameters: dict[str, Any], rows: int, seed: int, *, alone: bool
     return Recipe(
         designs=designs[:1] if alone else designs,
         path=RisingPath(points, level, int(steps) - level, parameters["learning_rate"]),
+        factor=auto_factor(rows) if isinstance(parameters["reg_strength"], str) else 1.0,
         asked=asked,
         plan=Plan(
             batch_size=parameters["batch_size"],
@@ -118,6 +123,15 @@ def auto_steps(rows: int, batch_size: int = 256) -> int:
     return round(min(3 * STEPS, max(1000, STEPS * sqrt(rows / 2000))))
 
 
+def auto_factor(rows: int) -> float:
+    """Return how many times as strong the strengths are for few rows as they are for 2,000.
+
+    >>> [auto_factor(rows) for rows in (50, 500, 2000, 10_000)]
+    [20.0, 4.0, 1.0, 1.0]
+    """
+    return min(LARGEST_FACTOR, max(1.0, 2000 / rows))
+
+
 def path_strengths(
     reg_strength: Any, *, alone: bool = False
 ) -> tuple[tuple[float, ...], tuple[float, ...]]:
@@ -141,4 +155,3 @@ def path_strengths(
     if len(asked) > 1 or asked[0] <= WEAKEST:
         return asked, asked
     return (WEAKEST, *asked), asked
-

@@ -44,10 +44,10 @@ class RisingPath:
     @property
     def marks(self) -> tuple[int, ...]:
         """The number of steps at which each of the strengths is reached."""
-        between = max(1, len(self.strengths) - 1)
-        return tuple(
-            round(self.level + k * self.rise / between) for k in range(len(self.strengths))
-        )
+        between = len(self.strengths) - 1
+        if between == 0:
+            return (self.steps,)
+        return tuple(round(self.level + k * self.rise / between) for k in range(between + 1))
 
     def strength(self, share: float) -> float:
         """Return the strength after a share of the steps."""
