@@ -26,7 +26,6 @@ TESTED_BY = {
     "cli/stopping": "cli/test_terminal",
     "cli/files": "cli/test_rows",
     "deploy/model_file": "estimators/test_loading",
-    "deploy/net_tensors": "estimators/test_loading",
     "estimators/architectures": "estimators/test_saving",
     "estimators/devices": "estimators/test_bad_inputs",
     "estimators/fitted": "estimators/test_base",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from psilonnet.nn import CReLULinear, PSiLONNet, PSiLONResNet
+from psilonnet.nn import PSiLONNet, PSiLONResNet
 
 if TYPE_CHECKING:
     from psilonnet.nn import Network
@@ -21,10 +21,3 @@ def make_network(architecture: str, inputs: int, outputs: int, **shape: Any) -> 
         return PSiLONResNet(inputs, outputs, **shape).float()
     activation: Any = "relu" if architecture == "mlp" else "crelu"
     return PSiLONNet(inputs, outputs, activation=activation, **shape).float()
-
-
-def architecture_of(net: Network) -> str:
-    """Return the word for a network."""
-    if isinstance(net, PSiLONResNet):
-        return "resnet"
-    return "crelu" if isinstance(net.layers[-1], CReLULinear) else "mlp"
