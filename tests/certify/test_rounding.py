@@ -203,8 +203,8 @@ def test_proofs_about_averages_hold_in_exact_arithmetic(seed):
     x, radius = draw(3), draw(3).abs()
     bent = torch.tensor([True, True, False])
     parts = []
-    for bend, inputs in (("log_tails", [0, 2]), (("clipped", "identity")[seed % 2], [0, 1])):
-        inputs = torch.tensor(inputs)
+    for bend, places in (("log_tails", [0, 2]), (("clipped", "identity")[seed % 2], [0, 1])):
+        inputs = torch.tensor(places)
         scale = draw(3, spread=spread / 3).abs()
         columns = ColumnMap.of(bend, bent, draw(3), torch.where(scale > 0, scale, 1.0)).at(inputs)
         # Knots where the ends of the box come out, or nearly so.

@@ -1,4 +1,4 @@
-"""Boxes pass through a map by their ends: nothing inside is lost, and not more than needed added."""
+"""Boxes pass through a map by their ends: nothing in them is lost, and little is added."""
 
 from fractions import Fraction
 
