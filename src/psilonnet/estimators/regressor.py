@@ -49,9 +49,9 @@ class PSiLONRegressor(RegressorMixin, BasePSiLON):  # type: ignore[misc]
         left. How many is chosen on held-out rows: as many as possible without a loss that is higher
         by more than 2 % and one standard error.
     scaling : {"standard", "robust", "log_tails"}, default="log_tails"
-        How numbers are scaled: by standard deviations; by quartiles, with outliers clipped
-        smoothly; or by standard deviations with tails that grow like a logarithm, and with far-out
-        numbers (such as -999) pulled in before the standard deviation is taken.
+        How networks see numbers, which are encoded in standard deviations (far-out ones, such as
+        -999, are pulled in before it is taken): as they are; by quartiles, with outliers clipped
+        smoothly; or with tails that grow like a logarithm.
     loss : {"squared_error", "absolute_error", "huber"}, default="squared_error"
         What is minimised, in quartile deviations of the target; Huber's is linear beyond 1.
     max_steps : int or "auto", default="auto"
