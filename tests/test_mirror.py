@@ -19,6 +19,7 @@ TESTED_BY = {
     "certify/box": "certify/test_rounding",
     "certify/column_bounds": "estimators/test_base",
     "certify/combinations": "certify/test_rounding",
+    "certify/forward_error": "certify/test_rounding",
     "certify/global_bound": "certify/test_soundness",
     "certify/local_bound": "certify/test_soundness",
     "certify/methods": "certify/test_certifier",

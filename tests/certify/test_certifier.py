@@ -1,5 +1,7 @@
 """Proofs about networks of PyTorch users: no table, no estimator."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -8,10 +10,11 @@ from torch import nn
 
 import psilonnet
 from certify.fitted_models import MODELS, QUICK, moved_rows, scales_of, table
+from certify.random_averages import random_average
 from experiments.attack import attack, averaged
 from psilonnet import PSiLONClassifier, PSiLONRegressor
 from psilonnet.certify import Certifier, Perturbation, class_margins
-from psilonnet.nn import PSiLONNet, PSiLONResNet
+from psilonnet.nn import AveragedNet, ColumnMap, PSiLONNet, PSiLONResNet
 from psilonnet.tables import read_columns
 
 
@@ -20,6 +23,8 @@ def nets():
     yield nn.Sequential(nn.Linear(3, 8), nn.ReLU(), nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 3))
     yield PSiLONNet(3, 3, width=8, depth=2)
     yield PSiLONResNet(3, 1, width=8, depth=2)
+    # Two parts, one with logarithmic tails, one clipped.
+    yield random_average(torch.Generator().manual_seed(21), ("P-Net", "knots"), 3)
 
 
 @pytest.mark.parametrize("method", ["global", "local"])
@@ -27,7 +32,7 @@ def nets():
 def test_a_network_is_certified_without_a_table(net, method):
     generator = torch.Generator().manual_seed(1)
     x = torch.randn(40, 3, generator=generator, dtype=torch.float64)
-    certifier, exact = Certifier(net), net.double()
+    certifier, exact = Certifier(net), net if isinstance(net, AveragedNet) else net.double()
     low, high = certifier.output_range(x, 0.1, method=method)
     radius = torch.from_numpy(certifier.certified_radius(x, method=method))
     robust = certifier.is_robust(x, 0.02, method=method)
@@ -78,6 +83,19 @@ def test_inputs_may_move_by_their_own_amounts_and_shares():
 def test_wrong_moves_of_inputs_are_refused(delta, said):
     with pytest.raises(ValueError, match=said):
         Certifier(nn.Sequential(nn.Linear(2, 1))).output_range(torch.zeros(1, 2), delta)
+
+
+def test_maps_of_categories_are_refused():
+    frame, y = table(40)
+    model = PSiLONRegressor(**QUICK).fit(frame, y)
+    (part,) = model.net_.parts
+    numbers = torch.from_numpy(model.encoder_.holds_numbers)
+    assert torch.equal(part.columns.bent, numbers)
+    bent = replace(part, columns=ColumnMap.of("clipped", torch.ones_like(numbers)))
+    few = replace(part, inputs=part.inputs[:3], columns=part.columns.at(torch.arange(3)))
+    for wrong in (AveragedNet([bent], len(numbers)), AveragedNet([few], 3)):
+        with pytest.raises(ValueError, match="their maps bend columns of numbers only"):
+            Certifier(wrong, model.encoder_)
 
 
 def test_an_unknown_method_is_refused():
@@ -213,8 +231,10 @@ def test_many_rows_are_proven_in_parts(monkeypatch):
 def test_margin_of_zero_has_radius_zero():
     x = np.array([["a", 1.0], ["b", np.nan]] * 20, dtype=object)
     model = PSiLONClassifier(**{**QUICK, "max_steps": 1, "calibrate": False}).fit(x, [0, 1] * 20)
-    for parameter in model.net_.parameters():
-        parameter.data.zero_()
+    for part in model.net_.parts:
+        for layer in part.net.layers:
+            layer.weight.zero_()
+            layer.bias.zero_()
     for method in ("global", "local"):
         with pytest.warns(UserWarning, match="this table has none"):
             assert (model.certified_radius(x, method=method) == 0).all()

@@ -6,8 +6,9 @@ from itertools import pairwise
 import pytest
 import torch
 
+from nn.exact_maps import as_fraction, exact_map
 from psilonnet.certify import first_masses, forward_error, input_moves, local_moves
-from psilonnet.nn import PlainLayer, PlainNet
+from psilonnet.nn import AveragedNet, ColumnMap, Part, PlainLayer, PlainNet
 
 TINY = 2.0**-1074  # the smallest number above zero
 
@@ -46,7 +47,16 @@ def exact_pieces(split, edges, z, column):
 
 
 def exact_outputs(net, row):
-    """Return the outputs of a net of one member in exact arithmetic."""
+    """Return the outputs of a net of one member, or of an average, in exact arithmetic."""
+    if isinstance(net, AveragedNet):
+        shares = [
+            [
+                Fraction(float(part.weight)) * v
+                for v in exact_outputs(part.net, exact_seen(part, row))
+            ]
+            for part in net.parts
+        ]
+        return [sum(own) for own in zip(*shares, strict=True)]
     for each in net.layers:
         pieces = [exact_pieces(each.split, each.edges, z, i) for i, z in enumerate(row)]
         row = [
@@ -59,6 +69,17 @@ def exact_outputs(net, row):
             for o, w in enumerate(each.weight[0])
         ]
     return row
+
+
+def exact_seen(part, row):
+    """Return what a part sees of a row, with very many digits."""
+    columns = part.columns
+    return [
+        as_fraction(exact_map(columns.bend, columns.center[k], columns.scale[k], row[i]))
+        if columns.bends and columns.bent[k]
+        else row[i]
+        for k, i in enumerate(part.inputs.tolist())
+    ]
 
 
 def exact_moves(net, x, radius, combinations):
@@ -166,6 +187,60 @@ def test_proofs_hold_in_exact_arithmetic(seed):
         layers.append(layer(draw(out, pieces, width, spread=spread).tolist(), bias, split))
     combinations = draw(2, 3, spread=spread / 2).tolist()
     assert_holds(net_of(*layers), x.tolist(), radius.tolist(), combinations)
+
+
+@pytest.mark.parametrize("seed", range(45))
+def test_proofs_about_averages_hold_in_exact_arithmetic(seed):
+    """Two parts of wild magnitudes and weights, behind maps, that read two of three columns."""
+    generator = torch.Generator().manual_seed(seed)
+    spread = (0.5, 5.0, 25.0)[seed % 3]
+
+    def draw(*shape, spread=spread):
+        exponent = spread * torch.randn(shape, generator=generator).double()
+        sign = torch.randint(-1, 2, shape, generator=generator)
+        return sign * 10.0 ** exponent.clamp(-100, 100)
+
+    x, radius = draw(3), draw(3).abs()
+    bent = torch.tensor([True, True, False])
+    parts = []
+    for bend, places in (("log_tails", [0, 2]), (("clipped", "identity")[seed % 2], [0, 1])):
+        inputs = torch.tensor(places)
+        scale = draw(3, spread=spread / 3).abs()
+        columns = ColumnMap.of(bend, bent, draw(3), torch.where(scale > 0, scale, 1.0)).at(inputs)
+        # Knots where the ends of the box come out, or nearly so.
+        ends = torch.stack([columns((x + s * radius)[inputs]) for s in (-1, 1)]).sort(dim=0).values
+        layers = [layer(draw(3, 3, 2).tolist(), None, "knots", ends.tolist())]
+        layers.append(layer(draw(3, 2, 3).tolist(), draw(3).tolist(), "crelu"))
+        layers = layers if bend == "log_tails" else [*layers, layer(draw(3, 1, 3).tolist())]
+        weight = draw(1).abs() + (bend == "log_tails")
+        parts.append(Part(net_of(*layers), weight, columns, inputs))
+    assert_holds(AveragedNet(parts, 3), x.tolist(), radius.tolist(), draw(2, 3).tolist())
+
+
+@pytest.mark.parametrize("bend", ["log_tails", "clipped"])
+@pytest.mark.parametrize("seed", range(6))
+def test_forward_error_covers_maps_and_averages(bend, seed):
+    """Where the map loses most: near a center far from zero, and one part outweighs the other."""
+    generator = torch.Generator().manual_seed(seed)
+    center = 10.0 ** torch.empty(2).uniform_(-2, 9, generator=generator).double()
+    scale = 10.0 ** torch.empty(2).uniform_(-3, 3, generator=generator).double()
+    columns = ColumnMap.of(bend, torch.tensor([True, True]), center, scale)
+    parts = []
+    for weight in (0.9, 0.1 + 1e-17):
+        large = 1e8 * torch.randn(3, 1, 2, generator=generator).double()
+        small = torch.randn(1, 1, 3, generator=generator).double()
+        net = net_of(layer(large.tolist()), layer(small.tolist(), [1.0], "relu"))
+        parts.append(Part(net, tensor([weight]), columns, torch.arange(2)))
+    net = AveragedNet(parts, 2)
+    rows = center + scale * 10 * torch.randn(20, 2, generator=generator).double()
+    reach = (rows - center).abs().amax() * 2
+    errors = forward_error(net, rows, torch.zeros(20).double())
+    near = forward_error(net, center.unsqueeze(0), reach.reshape(1))
+    for row, output, error in zip(rows, net(rows), errors, strict=True):
+        (exact,) = exact_outputs(net, [Fraction(float(v)) for v in row])
+        strayed = abs(Fraction(float(output)) - exact)
+        assert strayed <= Fraction(float(error))
+        assert strayed <= Fraction(float(near))
 
 
 @pytest.mark.parametrize(("unit", "dtype"), [(2.0**-53, torch.float64), (2.0**-24, torch.float32)])

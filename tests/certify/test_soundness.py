@@ -6,41 +6,18 @@ import numpy as np
 import pytest
 import torch
 
+from certify.random_averages import KINDS, random_average, random_net
 from experiments.attack import attack, averaged
 from psilonnet.certify import forward_error, input_moves, local_moves
+from psilonnet.certify.box import Box, Jump
+from psilonnet.certify.combinations import each_output
+from psilonnet.certify.global_bound import global_moves
 from psilonnet.functional import path_matrix
-from psilonnet.nn import VARIANTS, PlainNet, PSiLONNet, PSiLONResNet, fold, make_net
+from psilonnet.nn import AveragedNet, PlainNet, PSiLONNet, fold
 from psilonnet.training import stack_members
 from sizes import size
 
 NETS = size(26, long=10_000)
-
-
-def random_net(generator, kind):
-    """Return a random net of a kind, with lengths that make it far from its start."""
-
-    def number(low, high):
-        return int(torch.randint(low, high + 1, (), generator=generator))
-
-    n_in, n_out, width, depth = number(1, 6), number(1, 4), number(2, 12), number(1, 4)
-    shape = {"width": width, "depth": depth, "generator": generator}
-    if kind in VARIANTS:
-        net = make_net(kind, n_in, n_out, **shape)
-    elif kind == "knots":
-        edges = torch.randn(number(1, 7), n_in, generator=generator).sort(dim=0).values
-        net = PSiLONNet(n_in, n_out, edges=edges, **shape)
-    elif kind == "ensemble":
-        net = stack_members([PSiLONResNet(n_in, n_out, **shape) for _ in range(3)])
-    else:
-        net = PSiLONNet(n_in, n_out, activation="crelu", **shape)
-        net.set_prune_mix(1.0)
-    with torch.no_grad():
-        for parameter in net.parameters():
-            parameter.add_(torch.randn(parameter.shape, generator=generator), alpha=0.5)
-    return net
-
-
-KINDS = [*VARIANTS, "knots", "ensemble", "pruned crelu"]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -63,6 +40,53 @@ def test_no_attack_moves_outputs_farther_than_proven(kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
+def test_no_attack_moves_averages_farther_than_proven(kind):
+    """Two parts of different shapes behind maps of their own, which read some of the columns."""
+    generator = torch.Generator().manual_seed(200 + KINDS.index(kind))
+    for number in range(max(2, NETS // len(KINDS))):
+        net = random_average(generator, (kind, KINDS[number % len(KINDS)]))
+        n_in, n_out = net.columns, net.outputs
+        x = 3 * torch.randn(6, n_in, generator=generator, dtype=torch.float64)
+        size = 10.0 ** torch.empty(6, 1).uniform_(-3, 1.5, generator=generator).double()
+        radius = size * torch.rand(6, n_in, generator=generator, dtype=torch.float64)
+        rows = torch.randn(2, n_out, generator=generator, dtype=torch.float64)
+        combinations = rows.expand(6, 2, n_out)
+        slack = 2 * forward_error(net, x, radius.amax(dim=-1)).unsqueeze(-1) * rows.abs().sum(-1)
+        far = radius @ input_moves(net, rows).mT
+        near = local_moves(net, x, radius, combinations)
+        found = attack(averaged(net), x, radius, combinations, seed=number)
+        assert (near <= far * (1 + 1e-9)).all()
+        assert (found <= near + slack).all()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_jump_moves_averages_farther_than_proven(kind):
+    """A part may read all, some or none of the columns of a category."""
+    generator = torch.Generator().manual_seed(300 + KINDS.index(kind))
+    bent = torch.tensor([True, False, False, False, True])
+    states = np.concatenate([np.eye(3), np.zeros((1, 3))])
+    places = np.array([1, 2, 3])
+    for number in range(max(2, NETS // len(KINDS))):
+        net = random_average(generator, (kind, KINDS[-1 - number % len(KINDS)]), 5, bent)
+        x = torch.randn(4, 5, generator=generator, dtype=torch.float64)
+        x[:, places] = torch.from_numpy(states)
+        radius = torch.rand(4, 5, generator=generator, dtype=torch.float64)
+        radius[:, places] = 0.0
+        box, asked = Box.of(radius, [Jump(places, states)]), each_output(4, net.outputs)
+        slack = 2 * forward_error(net, x, box.hull.amax(dim=-1)).unsqueeze(-1)
+        far = global_moves(net, x, box, asked) + slack
+        near = local_moves(net, x, box.hull, asked.expanded) + slack
+        begin = net(x)
+        for state in torch.from_numpy(states):
+            there = x.clone()
+            there[:, places] = state
+            for _ in range(20):  # to another level, and at the same time to a corner of the box
+                corner = torch.randint(0, 2, (4, 5), generator=generator).double() * 2 - 1
+                moved = (net(there + corner * radius) - begin).abs()
+                assert (moved <= torch.minimum(far, near)).all()
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_copy_in_float32_strays_no_farther_than_its_own_bound(kind):
     generator = torch.Generator().manual_seed(100 + KINDS.index(kind))
     plain = PlainNet(random_net(generator, kind))
@@ -71,7 +95,7 @@ def test_a_copy_in_float32_strays_no_farther_than_its_own_bound(kind):
     for layer in plain.layers:
         edges = None if layer.edges is None else layer.edges.float()
         h = replace(layer, weight=layer.weight.float(), bias=layer.bias.float(), edges=edges)(h)
-    strayed = (h.double() - plain(x)).abs().amax(dim=(0, 2))
+    strayed = (h.mean(dim=0).double() - AveragedNet.of(plain)(x)).abs().amax(dim=-1)
     here = torch.zeros(len(x), dtype=torch.float64)
     assert (strayed <= forward_error(plain, x, here, unit=2**-24)).all()
     assert (strayed > forward_error(plain, x, here)).any()  # which is not that of float64

@@ -12,11 +12,11 @@ import polars as pl
 import pytest
 import torch
 
+from deploy.several_maps import several_maps
 from psilonnet import PSiLONClassifier, PSiLONRegressor
 from psilonnet.certify import forward_error
 from psilonnet.deploy import Outcome, onnx_inputs, write_onnx, write_onnx_core
 from psilonnet.deploy.onnx.outcome import _plain_labels
-from psilonnet.nn import AveragedNet, ColumnMap, Part, PlainNet, PSiLONNet
 from psilonnet.tables import NumberCode, TableEncoder, read_columns
 from sizes import size
 
@@ -197,31 +197,9 @@ def mapped_by_hand(encoded, maps):
     return np.concatenate(blocks, axis=1)
 
 
-def several_views(generator):
-    """Return an average of networks of four shapes and maps, two of which read fewer columns."""
-    bent = torch.tensor([True, True, False, True, True])
-    center, scale = torch.linspace(-1, 1, 5), torch.linspace(0.5, 2, 5)
-    plans = [
-        ("identity", [0, 1, 2, 3, 4], 0.1, 3),
-        ("log_tails", [0, 1, 2], 0.2, 0),
-        ("log_tails", [1, 2, 4], 0.3, 3),
-        ("clipped", [0, 1, 2, 3, 4], 0.4, 0),
-    ]
-    parts = []
-    for bend, inputs, share, knots in plans:
-        own = torch.tensor(inputs)
-        edges = torch.randn(knots, len(own), generator=generator).sort(dim=0).values
-        shape = {"width": 8 + knots, "depth": 2, "members": (2,), "generator": generator}
-        net = PSiLONNet(len(own), 2, edges=edges if knots else None, **shape)
-        weight = torch.tensor([share / 4, 3 * share / 4], dtype=torch.float64)
-        columns = ColumnMap.of(bend, bent, center, scale).at(own)
-        parts.append(Part(PlainNet(net), weight, columns, own))
-    return AveragedNet(parts, 5)
-
-
 def test_core_of_several_maps_reads_the_columns_of_each(tmp_path):
     generator = torch.Generator().manual_seed(0)
-    net = several_views(generator)
+    net = several_maps(generator)
     write_onnx_core(tmp_path / "core.onnx", net, list("abcde"))
     session = onnxruntime.InferenceSession(tmp_path / "core.onnx")
     notes = session.get_modelmeta().custom_metadata_map
@@ -236,7 +214,7 @@ def test_core_of_several_maps_reads_the_columns_of_each(tmp_path):
 
 def test_file_of_several_maps_gives_what_the_networks_give(tmp_path):
     generator = torch.Generator().manual_seed(1)
-    net = several_views(generator)
+    net = several_maps(generator)
     rows = np.random.default_rng(0).normal(5, 3, size=(60, 5))
     rows[:, 2] = rows[:, 2] > 5  # not bent
     rows[::7, 1] = np.nan

@@ -8,10 +8,15 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+import torch
 
 from deploy.messy_table import QUICK, exported, messy
+from deploy.several_maps import several_maps
 from psilonnet import PSiLONClassifier, PSiLONRegressor
+from psilonnet.certify import Certifier, input_moves
+from psilonnet.deploy import write_numpy_export
 from psilonnet.deploy.predictor import Predictor
+from psilonnet.tables import NumberCode, TableEncoder, read_columns
 
 
 def assert_same_outputs(model, x, predictor):
@@ -243,3 +248,70 @@ def test_where_nothing_moves_the_radius_is_that_of_the_model(tmp_path):
     with pytest.warns(UserWarning, match="this table has none"):
         radius = model.certified_radius(words)
     np.testing.assert_array_equal(exported(model, tmp_path).certified_radius(words), radius)
+
+
+def exported_maps(folder):
+    """Export an average of networks behind several maps, and return it with its encoder."""
+    net = several_maps(torch.Generator().manual_seed(3))
+    codes = [NumberCode(1.0, 2.0, -100.0, 100.0, False)] * 5
+    encoder = TableEncoder(tuple("abcde"), ("number",) * 5, tuple(codes))
+    target = {"center": [0.0, 0.0], "scale": [1.0, 1.0]}
+    manifest = {"encoder": encoder.to_dict(), "target": target, "one_target": False}
+    write_numpy_export(folder, manifest, net, input_moves(net, torch.eye(2).double()))
+    return net, encoder, Predictor(folder)
+
+
+def precise(part, x):
+    """Return the outputs of each network of a part in 64 bits of mantissa, by the definitions."""
+    columns, wide = part.columns, lambda t: t.numpy().astype(np.longdouble)
+    center, scale, z = wide(columns.center), wide(columns.scale), x[:, part.inputs.numpy()]
+    h = {"log_tails": lambda u: 3 * np.arcsinh(u / 3), "clipped": lambda u: u / np.hypot(1, u / 3)}
+    h = h.get(columns.bend, lambda u: u)
+    mapped = np.where(columns.bent.numpy(), h((z - center) / scale) - h(-center / scale), z)
+    outputs = []
+    for m in range(part.members):
+        v = mapped
+        for layer in part.net.layers:
+            if layer.split == "relu":
+                v = np.maximum(v, 0)[:, None]
+            elif layer.edges is None:
+                v = v[:, None]
+            else:
+                e = np.pad(wide(layer.edges[m]), ((1, 1), (0, 0)), constant_values=np.inf)
+                e[0] = -np.inf
+                v = np.clip(v[:, None], e[:-1], e[1:]) - np.clip(np.longdouble(0), e[:-1], e[1:])
+            v = np.einsum("rsi,osi->ro", v, wide(layer.weight[m])) + wide(layer.bias[m])
+        outputs.append(v)
+    return outputs
+
+
+def test_export_of_several_maps_is_the_average_up_to_its_own_bound_of_rounding(tmp_path):
+    net, _, predictor = exported_maps(tmp_path)
+    for size in (1.0, 1e3, 1e9):
+        x = size * np.random.default_rng(0).normal(size=(40, 5))
+        exact = sum(
+            np.longdouble(weight) * output
+            for part in net.parts
+            for weight, output in zip(part.weight.tolist(), precise(part, x), strict=True)
+        )
+        found = predictor.raw(x)
+        np.testing.assert_allclose(found, net(torch.from_numpy(x)).numpy(), rtol=1e-12)
+        off, bound = np.abs(found - exact).max(axis=1), predictor._rounding(x, np.zeros(40))
+        assert (off <= bound).all()
+        assert (bound <= 1e-11 * size).all()
+
+
+def test_ranges_behind_several_maps_hold_and_are_those_of_the_model(tmp_path):
+    net, encoder, predictor = exported_maps(tmp_path)
+    rng = np.random.default_rng(0)
+    rows = rng.normal(1, 8, size=(30, 5))
+    delta = {"a": 0.5, "e": 3.0}
+    low, high = predictor.output_range(rows, delta)
+    columns = read_columns(pd.DataFrame(rows, columns=list("abcde")))
+    theirs = Certifier(net, encoder).output_range(columns, delta)
+    np.testing.assert_allclose(low, theirs[0], rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(high, theirs[1], rtol=1e-9, atol=1e-12)
+    for _ in range(200):
+        moved = rows + rng.choice([-1, 1], (30, 5)) * [0.5, 0, 0, 0, 3.0] * rng.random() ** 0.1
+        found = predictor.predict(moved)
+        assert ((low <= found) & (found <= high)).all()

@@ -1,4 +1,5 @@
 import pickle
+from dataclasses import replace
 
 import pytest
 import torch
@@ -14,7 +15,7 @@ def two_parts():
     wide = PlainNet(stack_members([PSiLONNet(4, 2, width=8, depth=2) for _ in range(2)]))
     small = PlainNet(nn.Sequential(nn.Linear(2, 3), nn.ReLU(), nn.Linear(3, 2)))
     bent = torch.tensor([True, False, True, True])
-    some = torch.tensor([2, 1])
+    some = torch.tensor([1, 2])
     return (
         Part(wide, torch.tensor([0.5, 0.2]).double(), ColumnMap.identity(4), torch.arange(4)),
         Part(small, torch.tensor([0.3]).double(), ColumnMap.of("clipped", bent).at(some), some),
@@ -26,7 +27,7 @@ def test_an_average_is_the_weighted_sum_of_its_networks():
     net = AveragedNet([first, second], 4)
     assert (net.members, net.outputs, net.columns) == (3, 2, 4)
     x = 5 * torch.randn(7, 4, dtype=torch.float64)
-    seen = torch.stack([x[:, 2] / torch.sqrt(1 + (x[:, 2] / 3) ** 2), x[:, 1]], dim=1)
+    seen = torch.stack([x[:, 1], x[:, 2] / torch.sqrt(1 + (x[:, 2] / 3) ** 2)], dim=1)
     one, two = first.net(x)
     expected = 0.5 * one + 0.2 * two + 0.3 * second.net(seen)[0]
     torch.testing.assert_close(net(x), expected, rtol=1e-6, atol=1e-6)
@@ -57,6 +58,13 @@ def test_networks_are_averages_of_themselves(kind):
     torch.testing.assert_close(net(x), expected, rtol=1e-5, atol=1e-5)
     assert AveragedNet.of(net) is net
     torch.testing.assert_close(AveragedNet.of(PlainNet(given))(x), net(x))
+
+
+def test_columns_that_are_not_in_order_are_refused():
+    part = two_parts()[1]
+    for wrong in ([2, 1], [1, 1]):
+        with pytest.raises(ValueError, match="in increasing order"):
+            replace(part, inputs=torch.tensor(wrong))
 
 
 def test_a_copy_computes_the_same():

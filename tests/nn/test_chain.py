@@ -10,7 +10,7 @@ from torch.nn.modules.module import (
 )
 from torch.nn.utils import parametrizations, parametrize, prune
 
-from psilonnet.deploy import CompactNet, compact_nets
+from psilonnet.deploy import CompactNet
 from psilonnet.nn import (
     CReLUBlock,
     CReLULinear,
@@ -196,13 +196,13 @@ def test_removed_hooks_leave_nothing_behind():
     assert path_norm_penalty(net) == 1
 
 
-@pytest.mark.parametrize("remembered", [plain_net, compact_nets])
-def test_what_was_made_before_a_hook_is_not_handed_out_after_it(remembered):
+@pytest.mark.parametrize("made", [plain_net, CompactNet])
+def test_what_was_made_before_a_hook_is_not_handed_out_after_it(made):
     net = our_net()
-    remembered(net)
+    made(net)
     net.register_forward_hook(lambda *_: None)
     with pytest.raises(TypeError, match="with a forward hook"):
-        remembered(net)
+        made(net)
 
 
 def test_subclass_that_computes_the_same_is_taken():

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from nn.random_nets import scramble_
-from psilonnet.deploy import compact_nets
+from psilonnet.deploy import CompactNet
 from psilonnet.nn import (
     CReLUBlock,
     CReLULinear,
@@ -93,12 +93,12 @@ CHANGES = [
 def test_plain_matrices_are_made_again_when_a_layer_changes(change):
     net = make_net()
     before = plain_net(net)(X)
-    compact_nets(net)
+    CompactNet(net)
     change(net)
     after = plain_net(net)(X)
     assert after.shape != before.shape or not torch.allclose(after, before)
     torch.testing.assert_close(after[0].float(), net(X))
-    torch.testing.assert_close(compact_nets(net)[0](X).float(), net(X))
+    torch.testing.assert_close(CompactNet(net)(X).float(), net(X))
     assert plain_net(net) is plain_net(net)
 
 

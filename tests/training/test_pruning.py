@@ -3,7 +3,7 @@ import copy
 import pytest
 import torch
 
-from psilonnet.deploy import compact_nets
+from psilonnet.deploy import CompactNet
 from psilonnet.functional import row_norm
 from psilonnet.nn import make_net, path_norm_penalty
 from psilonnet.training import Callback, Plan, Pruning, Rows, Run, live_widths
@@ -139,7 +139,7 @@ def test_dropped_neurons_stay_dropped(drop, generator):
         pruned_run(copy.deepcopy(net), torch.Generator().manual_seed(0), stage)
         for stage in (Pruning(40, 8.0, settle=20), Pruning(40, 8.0, settle=20, drop=drop))
     )
-    fewer, more = (compact_nets(run.net)[0].widths for run in (less, kept))
+    fewer, more = (CompactNet(run.net).widths for run in (less, kept))
     assert all(a < b for a, b in zip(fewer[1:-1], more[1:-1], strict=True))
     assert min(fewer) > 0
 
@@ -167,7 +167,7 @@ def test_each_member_loses_its_own_share(generator):
     net = make_net("P-Net", 6, 1, width=64, depth=2, members=(3,), generator=generator)
     stage = Pruning(40, 8.0, settle=20, drop=(0.0, 0.4))
     run = pruned_run(net, generator, stage)
-    first, second, third = (sum(live.widths) for live in compact_nets(run.net))
+    first, second, third = (sum(CompactNet(run.net, m).widths) for m in range(3))
     assert second < min(first, third)  # the third begins the tuple again
 
 

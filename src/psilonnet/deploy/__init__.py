@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from psilonnet.deploy.compact import CompactNet, compact_nets, compact_parts
+    from psilonnet.deploy.compact import CompactNet, compact_parts
     from psilonnet.deploy.model_file import (
         ModelFileError,
         check_file,
@@ -26,7 +26,6 @@ _HOMES = {
     "Predictor": "predictor",
     "check_file": "model_file",
     "class_numbers": "predictor",
-    "compact_nets": "compact",
     "compact_parts": "compact",
     "net_from_tensors": "net_tensors",
     "net_to_tensors": "net_tensors",
@@ -47,7 +46,6 @@ __all__ = [
     "Predictor",
     "check_file",
     "class_numbers",
-    "compact_nets",
     "compact_parts",
     "net_from_tensors",
     "net_to_tensors",

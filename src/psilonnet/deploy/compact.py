@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from psilonnet.nn import Part, PlainNet, cached_per_network, plain_net
+from psilonnet.nn import Part, PlainNet, plain_net
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -74,12 +74,6 @@ class CompactNet:
     def __call__(self, x: Tensor) -> Tensor:
         """Map all inputs, of shape (rows, in), to outputs (rows, out), in float64."""
         return self.plain(x[:, self.inputs])[0]
-
-
-@cached_per_network
-def compact_nets(net: Network) -> list[CompactNet]:
-    """Return the live part of each member of a network, remembered until it changes."""
-    return [CompactNet(net, m) for m in range(len(plain_net(net).layers[0].weight))]
 
 
 def compact_parts(part: Part) -> list[Part]:

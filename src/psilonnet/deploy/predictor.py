@@ -227,11 +227,13 @@ class _View:
 
     def sizes(self, x: Array, radius: Array) -> tuple[Array, Array]:
         """Return how large what is seen can be within a radius of each row, and its rounding."""
-        slope, zero = (1.0, 0.0) if self.bend == "identity" else (1 / self.scale.min(), self.zero)
-        size = np.abs(self.see(x)).max(axis=1) + radius * slope * (1 + 4 * UNIT)
-        # Of u, of h, and of h at the center; what u is off by, h is off by in the same proportion.
-        rounding = 0.0 if self.bend == "identity" else 32 * UNIT
-        return size * (1 + rounding), rounding * (size + 2 * np.abs(zero).max())
+        if self.bend == "identity":
+            size = np.abs(x).max(axis=1) + radius
+            return size, np.zeros_like(size)
+        size = np.abs(self.see(x)).max(axis=1) + radius / self.scale.min() * (1 + 4 * UNIT)
+        # Of u, of h(u) and of h at the center: h is off in no larger proportion than u is.
+        error = 32 * UNIT * (size + 2 * np.abs(self.zero).max())
+        return size + error, error
 
 
 class _Part:
@@ -302,12 +304,9 @@ class _Encoder:
         # How far reading a cell can move it: large numbers are rounded, times cut to milliseconds.
         cut = np.array([1 / DAY if kinds[k] in DAYS else 0.0 for k in used])
         self.reading_errors = (8 * UNIT * np.abs(self.center) + cut) / self.scale
-        self.marked = [k for k, code in enumerate(codes) if self._marks_missing(code)]
+        numbers = [k for k, code in enumerate(codes) if "center" in code]
+        self.marked = [k for k in numbers if codes[k]["has_missing"]]
         self.plain = len(used) == len(codes) and not self.marked  # all numbers, none ever missing
-
-    @staticmethod
-    def _marks_missing(code: dict[str, Any]) -> bool:
-        return "center" in code and bool(code["has_missing"])
 
     def encode(self, table: Any, far: list[Array]) -> Array:
         """Return the encoded rows; add to ``far`` how many are far out in each scaled column."""

@@ -68,8 +68,8 @@ class ExportMixin:
         ----------
         path : path
         core_only : bool, default=False
-            Write the network alone, for verifiers: from the encoded columns ``x`` to its
-            ``outputs``, before temperature and scale, by Gemm, Relu and Add only.
+            Write the networks alone, for verifiers: from what they see of the encoded columns,
+            ``x``, to their ``outputs``, before temperature and scale, by Gemm, Relu and Add only.
 
         See Also
         --------

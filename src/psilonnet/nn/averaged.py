@@ -29,13 +29,20 @@ class Part:
     columns : ColumnMap
         Of the inputs that are read.
     inputs : Tensor of shape (in,)
-        Which of the encoded columns are read.
+        Which of the encoded columns are read, in increasing order.
     """
 
     net: PlainNet
     weight: Tensor
     columns: ColumnMap
     inputs: Tensor
+
+    def __post_init__(self) -> None:
+        if bool((self.inputs.diff() <= 0).any()):
+            raise ValueError(
+                "The columns that a part reads must be given in increasing order. Got "
+                f"{self.inputs.tolist()}."
+            )
 
     @property
     def members(self) -> int:
