@@ -30,7 +30,7 @@ Array = np.ndarray[Any, Any]
 
 # The level part of a path goes on, by a fifth of its steps at a time, while the mean held-out loss
 # has fallen by more than this share over the last such part; it is at most this many times as long.
-FALLS, LONGEST, PART = 0.02, 4, 0.2
+FALLS, LONGEST, PART = 0.01, 4, 0.2
 # A design is given up halfway along its path if it is so much worse than the best one before it.
 HOPELESS, HALFWAY = 0.15, 0.75
 # Snapshots are also taken on the way to the end of the level part: training that stops early.
@@ -192,9 +192,11 @@ def path_job(view: View, folds: Folds, recipe: Recipe, *callbacks: Callback) -> 
 
 
 def _marked_plan(path: RisingPath, recipe: Recipe) -> Plan:
-    """Return the plan of a path, evaluated wherever a snapshot is taken."""
-    plan = path.plan(recipe.plan)
-    return replace(plan, marks=(*plan.marks, *early_marks(recipe.path)))
+    """Return the plan of a path, evaluated where snapshots are taken or it may be extended."""
+    plan, part = path.plan(recipe.plan), round(PART * recipe.path.level)
+    before = range(path.level, 0, -part) if part else ()
+    marks = (*early_marks(recipe.path), *before, *plan.marks)
+    return replace(plan, marks=marks, evaluate_every=path.steps)
 
 
 def make_candidate(

@@ -80,7 +80,6 @@ def make_recipe(parameters: dict[str, Any], rows: int, seed: int, *, alone: bool
         asked=asked,
         plan=Plan(
             batch_size=parameters["batch_size"],
-            evaluate_every=max(1, steps // 15),
             seed=seed,
             # Fits whose rows are one batch may be trained side by side, and must come out equal.
             matmul_precision="highest" if one_batch else "medium",
