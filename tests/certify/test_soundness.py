@@ -13,7 +13,7 @@ from psilonnet.nn import VARIANTS, PlainNet, PSiLONNet, PSiLONResNet, fold, make
 from psilonnet.training import stack_members
 from sizes import size
 
-NETS = size(26, long=10_000)
+NETS = size(26, long=2_600)
 
 
 def random_net(generator, kind):
