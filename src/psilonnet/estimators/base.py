@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -11,11 +10,13 @@ import torch
 from sklearn.utils import check_consistent_length, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from psilonnet._warnings import warn_user
 from psilonnet.estimators.exports import ExportedModel
 from psilonnet.estimators.folds import (
     FOLDS,
     Folds,
     GivenRows,
+    HeldOutWarning,
     NothingHeldOutError,
     deal_folds,
     splits_of,
@@ -197,6 +198,12 @@ class BasePSiLON(ExportedModel):
         """Return which rows each network sees, and how the networks are trained."""
         rows, parameters = len(problem.y), self.get_params(deep=False)
         if validation_data is not None:
+            if given.rows.groups is not None or given.cv is not None:
+                warn_user(
+                    "Nothing is held out of X where 'validation_data' is given: 'groups' and 'cv' "
+                    "have no effect. Leave them out, or the validation_data.",
+                    HeldOutWarning,
+                )
             whole = self._append_validation(problem, validation_data)
             sides = np.arange(rows), np.arange(rows, len(whole.y))
             recipe = make_recipe(parameters, rows, seed, alone=False)
@@ -221,8 +228,7 @@ class BasePSiLON(ExportedModel):
             choice = choose(candidates, held_out, self.selection, MOST_PRUNED)
             chosen = [candidates[k] for k in choice.picks]
             candidates = yield from prune_candidates(folds, recipe, chosen, held_out, progress)
-        kept = [replace(candidate, trained=None) for candidate in candidates]
-        return Record(recipe.designs, kept, histories, folds.problem, held_out)
+        return Record(recipe.designs, candidates, histories, folds.problem, held_out)
 
     def _choose(self, record: Record) -> None:
         """Make the model from the candidates, by the selection that is asked for."""
