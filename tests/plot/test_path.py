@@ -3,9 +3,8 @@ import pytest
 
 from plot.settings import SMALL
 from psilonnet import PSiLONRegressor
-from psilonnet.plot import (
-    RegularizationPathDisplay,
-)
+from psilonnet.plot import RegularizationPathDisplay
+from sizes import size
 
 
 def test_path_marks_the_choice_and_what_was_dropped(model):
@@ -28,7 +27,9 @@ def test_path_marks_the_choice_and_what_was_dropped(model):
     display.figure_.canvas.draw()
 
 
-@pytest.mark.parametrize("strength", [0.0, 1e-4, 1e-3, 0.01, 0.5, 1.0, 10.0, 100.0])
+@pytest.mark.parametrize(
+    "strength", size([0.0, 1e-4, 1.0], long=[0.0, 1e-4, 1e-3, 0.01, 0.5, 1.0, 10.0, 100.0])
+)
 @pytest.mark.parametrize("bound", [0.0, 1.7])
 @pytest.mark.parametrize("knots", [[0.0], [0.0, 8.0]])
 def test_path_of_one_strength_is_drawn_in_the_middle(strength, bound, knots):

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Generator, Hashable
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
 import torch
 
@@ -33,11 +33,11 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
-    from psilonnet.estimators.base import BasePSiLON
     from psilonnet.nn import Network
     from psilonnet.training import Plan, RunState
 
-Fitting = Generator["Job", Any, Any]
+Result = TypeVar("Result")
+Fitting = Generator["Job", Any, Result]
 Outcome = Any  # a finished run or part of one, or the exception that ended it
 
 # The most parameters of a shared population, set by hand: beyond it a step is mostly arithmetic.
@@ -79,7 +79,7 @@ class Job:
         return run
 
 
-def finish(fitting: Fitting) -> None:
+def finish(fitting: Fitting[Any]) -> None:
     """Train what a fit asks for, until it asks for nothing more."""
     outcome: Outcome = None
     while True:
@@ -91,8 +91,17 @@ def finish(fitting: Fitting) -> None:
         outcome = _run_alone(asked)
 
 
+class Fits(Protocol):
+    """What can be fitted by jobs."""
+
+    def _fitting(
+        self, X: Any, y: Any, sample_weight: Any, groups: Any, validation_data: Any
+    ) -> Fitting[None]:
+        """Fit, and yield the populations that have to be trained for it."""
+
+
 def fit_together(
-    models: Sequence[BasePSiLON], tables: Iterable[tuple[Any, Any]]
+    models: Sequence[Fits], tables: Iterable[tuple[Any, Any]]
 ) -> list[Exception | None]:
     """Fit each model to its own table ``(X, y)``; return what went wrong with each, or None."""
     fits = [
@@ -111,7 +120,7 @@ def fit_together(
     return [errors.get(number) for number in range(len(fits))]
 
 
-def _advance(fitting: Fitting, outcome: Outcome) -> Job | Exception | None:
+def _advance(fitting: Fitting[Any], outcome: Outcome) -> Job | Exception | None:
     """Give a fit what it waits for; return what it asks for next, None if it has all it needs."""
     try:
         if isinstance(outcome, Exception):
