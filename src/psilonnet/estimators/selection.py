@@ -11,7 +11,7 @@ import torch
 
 from psilonnet._numbers import is_real
 from psilonnet.nn import AveragedNet
-from psilonnet.training import get_loss
+from psilonnet.training import DivergedError, get_loss
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -105,7 +105,13 @@ def choose(
     selection: Any,
     most: int = MOST_PICKS,
 ) -> Choice:
-    """Return the average that is best on the held-out rows; without any, the last candidate."""
+    """Return the average that is best on the held-out rows; without any, the last candidate.
+
+    Raises
+    ------
+    DivergedError
+        If no candidate has a finite loss there.
+    """
     if held_out is None:
         last = len(candidates) - 1
         return Choice([last], [1.0], candidates[last].outputs)
@@ -126,6 +132,8 @@ def choose(
         greedy_weights(outputs, bounds, partial(costs, weight), most)
         for weight in sorted({*SELECTIONS.values(), own})
     ]
+    if not np.any(found):
+        raise DivergedError([])
     weights = min(found, key=own_cost)
     picks = sorted(np.flatnonzero(weights).tolist(), key=lambda k: -weights[k])
     shares = [float(weights[k]) for k in picks]
