@@ -42,7 +42,8 @@ def test_validation_rows_have_the_weights_of_their_classes():
     frame, labels, _ = messy(120)
     held, held_labels, _ = messy(80, seed=1)
     weights = {label: 1.0 + 4 * k for k, label in enumerate(sorted(set(labels)))}
-    model = PSiLONClassifier(**QUICK, class_weight=weights, calibrate=False)
+    settings = {**QUICK, "cv": None}
+    model = PSiLONClassifier(**settings, class_weight=weights, calibrate=False)
     model.fit(frame, labels, validation_data=(held, held_labels))
     numbers = np.searchsorted(model.classes_, held_labels)
     losses = -model.predict_log_proba(held)[np.arange(len(held)), numbers]

@@ -97,9 +97,9 @@ def test_the_reason_is_told_when_nothing_can_be_held_out(strata, groups, reason)
 
 def test_folds_that_are_asked_for_are_made_of_small_tables_too():
     given = given_rows(np.zeros(7, dtype=int))
-    assert [len(held) for _, held in hold_out(given, 3, 0)] == [2, 2, 3]
+    assert sorted(len(held) for _, held in hold_out(given, 3, 0)) == [2, 2, 3]
     assert len(hold_out(given, 7, 0)) == 7
-    with pytest.warns(HeldOutWarning, match=r"'cv' parameter asks for 9 folds\. Only 7 can be held"):
+    with pytest.warns(HeldOutWarning, match=r"'cv' parameter asks for 9 folds\. Only 7 "):
         assert len(hold_out(given, 9, 0)) == 7
 
 
@@ -343,7 +343,9 @@ def test_positions_are_those_of_the_given_rows():
 
 def test_equal_rows_on_both_sides_keep_their_parts():
     distinct = np.array([0, 1, 0, 1])
-    given = GivenRows(np.arange(4), distinct, np.array([1.0, 2, 3, 4]), np.zeros(4, int), None, 0, 4)
+    given = GivenRows(
+        np.arange(4), distinct, np.array([1.0, 2, 3, 4]), np.zeros(4, int), None, 0, 4
+    )
     x = torch.tensor([[0.0], [1.0]], dtype=torch.float64)
     counts = torch.tensor([4.0, 6.0], dtype=torch.float64)
     problem = Problem(x, x.float(), counts.float(), counts, x[0] == 0, "squared_error", 1)
@@ -419,7 +421,7 @@ def test_missing_groups_are_refused():
 def test_held_out_rows_of_classes_without_weight_choose_nothing():
     x, _ = two_classes(60)
     y = np.zeros(60, dtype=int)
-    y[:2], y[2:4] = 1, 2
+    y[0], y[1] = 1, 2  # never held out
     model = PSiLONClassifier(**SMALL, class_weight={0: 0.0})
     with pytest.warns(HeldOutWarning, match="classes of weight 0"):
         model.fit(x, y)
