@@ -1,7 +1,6 @@
 import pytest
 import torch
 
-from psilonnet.nn import path_norm_penalty
 from psilonnet.training import Callback, Plan
 from training.small_runs import run_of, small_net
 
@@ -59,11 +58,3 @@ def test_strength_is_a_factor_of_every_members_own(variant):
     ]
     for a, b in zip(nets[0].parameters(), nets[1].parameters(), strict=True):
         torch.testing.assert_close(a, b, rtol=1e-5, atol=1e-7)
-
-
-def test_stronger_penalty_at_the_end_gives_a_smaller_bound():
-    weak, rising = (
-        run_of(small_net(count=1), strengths=1e-3, steps=150, strength=factor).train()
-        for factor in (None, lambda share: 1000.0 ** max(0.0, 2 * share - 1))
-    )
-    assert path_norm_penalty(rising) < path_norm_penalty(weak) / 2

@@ -25,14 +25,13 @@ class Trace(Callback):
 def written_out(weights, decay):
     """Return the average after all of some steps, in float64."""
     average, taken = None, 0
-    for step, values in enumerate(weights, start=1):
+    for step, parameters in enumerate(weights, start=1):
         if step != 1 and step % EVERY:
             continue
         taken += 1
         share = max(1 - decay**EVERY, 1 / taken)
-        values = [v.double() for v in values]
-        if average is None:
-            average = values
+        values = [p.double() for p in parameters]
+        average = average or values
         average = [(1 - share) * a + share * v for a, v in zip(average, values, strict=True)]
     return average
 
