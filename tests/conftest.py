@@ -1,12 +1,16 @@
 """Fixtures shared by all tests."""
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
 import torch
 
 REPO = Path(__file__).resolve().parents[1]
+# Who is started in the background, as by .ci/long, ignores Ctrl-C, and so do all processes that it
+# starts; but tests press it.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 LONGEST = ("faults", "mutated", "random_moments", "test_benchmarks")  # in their names
 
 

@@ -15,8 +15,6 @@ from ray.cluster_utils import Cluster
 
 from sizes import size
 
-# Ray is polite to other programs; on a busy machine its workers would hardly get on.
-os.environ.setdefault("RAY_worker_niceness", "0")
 KILLS = size(1, long=20)
 
 needs_proc = pytest.mark.skipif(
@@ -43,12 +41,19 @@ def resize_disk(folder, size):
 
 
 @contextmanager
-def two_nodes():
-    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
+def one_node():
+    head = {"num_cpus": 1, "include_dashboard": False}
+    cluster = Cluster(initialize_head=True, head_node_args=head)
     try:
-        yield cluster, cluster.add_node(num_cpus=1)
+        yield cluster
     finally:
         cluster.shutdown()
+
+
+@contextmanager
+def two_nodes():
+    with one_node() as cluster:
+        yield cluster, cluster.add_node(num_cpus=1)
 
 
 def busy_workers():

@@ -17,7 +17,7 @@ from psilonnet.nn import AveragedNet, PlainNet, PSiLONNet, fold
 from psilonnet.training import stack_members
 from sizes import size
 
-NETS = size(26, long=10_000)
+NETS = size(26, long=2_600)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -9,11 +9,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from psilonnet import PSiLONRegressor
+from typed import process, typed
 
 
 def run(*words):
-    command = [sys.executable, "-m", "psilonnet", "predict-files", *map(str, words)]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
+    return typed("predict-files", *words)
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +31,7 @@ def folder(tmp_path_factory):
 
 def test_rows_are_predicted_with_progress_and_a_second_run_goes_on(folder):
     words = (folder / "m.psilon", folder / "in" / "*.parquet", "--out", folder / "out")
-    done = run(*words, "--keep", "id")
+    done = process("predict-files", *words, "--keep", "id")
     assert done.returncode == 0, done.stderr
     assert "400 rows in 2 files" in done.stdout
     assert "400 of them are new" in done.stdout

@@ -1,44 +1,17 @@
 """Text in the files of commands is read alike in all of them, and never guessed."""
 
 import datetime as dt
-import io
-import sys
-from contextlib import redirect_stderr, redirect_stdout
-from unittest.mock import patch
 
 import numpy as np
 import polars as pl
 import pytest
 
 from psilonnet import load
-from psilonnet.cli import main
 from psilonnet.cli.rows import read_for, read_training
 from psilonnet.tables import TextError, TextStyle
+from typed import refusal, run
 
 FIT = ("--max-steps", 5, "--target", "y")
-
-
-def run(*words):
-    """Run a command, and return what it printed and what it said."""
-    out, said = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8") for _ in range(2))
-    given = patch.object(sys, "argv", ["psilonnet", *map(str, words)])
-    with given, redirect_stdout(out), redirect_stderr(said), pytest.raises(SystemExit) as end:
-        main()
-    assert not end.value.code, end.value.code
-    for stream in (out, said):
-        stream.seek(0)
-    return out.read(), said.read()
-
-
-def refusal(*words):
-    """Run a command that must fail, and return its sentence."""
-    with (
-        patch.object(sys, "argv", ["psilonnet", *map(str, words)]),
-        pytest.raises(SystemExit) as end,
-    ):
-        main()
-    assert "\n" not in end.value.code
-    return end.value.code
 
 
 def numbers(rows=60):

@@ -65,7 +65,7 @@ def terminal(tmp_path_factory):
 
 def test_a_person_fits_predicts_and_pipes(terminal):
     shown = terminal.run(
-        "psilonnet fit houses.csv --target price --out m.psilon --max-steps 100", seconds=120
+        "psilonnet fit houses.csv --target price --out m.psilon --max-steps 10", seconds=120
     )
     assert "Written to m.psilon." in shown
     assert "ended with 0" in shown

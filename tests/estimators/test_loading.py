@@ -20,7 +20,7 @@ from psilonnet.deploy import write_model_file
 from psilonnet.deploy.model_file import read_model_file
 from sizes import size
 
-MUTATIONS = size(500, long=200_000)
+MUTATIONS = size(500, long=50_000)
 
 
 def test_missing_file_and_foreign_files_are_named(tmp_path):

@@ -1,8 +1,12 @@
-"""All weights in one compiled call equal the plain formula, in value and gradient."""
+"""All weights in one call equal the plain formula, in value and gradient.
+
+A compilation takes half a minute: the everyday run takes the same functions as they are written.
+"""
 
 import pytest
 import torch
 
+from psilonnet.functional import compiled as compiled_module
 from psilonnet.functional import normalized_weight
 from psilonnet.functional.compiled import compiled_weights
 
@@ -33,7 +37,11 @@ def gradients(make, directions, lengths):
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # torch's compiler imports torch.jit
 @pytest.mark.parametrize("order", [1, 2])
 @pytest.mark.parametrize(("members", "ties"), [((), False), ((), True), ((3,), False)])
-def test_compiled_weights_equal_the_plain_formula(order, members, ties):
+@pytest.mark.parametrize("compiling", [False, pytest.param(True, marks=pytest.mark.long)])
+def test_compiled_weights_equal_the_plain_formula(order, members, ties, compiling, monkeypatch):
+    if not compiling:
+        monkeypatch.setattr(compiled_module, "_compiled", lambda function: function)
+
     def plain(vs, gs):
         return [normalized_weight(v, g, order=order) for v, g in zip(vs, gs, strict=True)]
 

@@ -70,7 +70,7 @@ CASES = {
     "add_bias_neuron": Case(with_biases, (*NET, (4,), (4,), (2,))),
     "closed_form": Case(on_list(psilon.closed_form, residual=INNER), ((1,), (1,), (3,))),
 }
-INDUCTOR = ("mixed_weight", "path_norm", "knots")
+INDUCTOR = ("knots", "mixed_weight", "path_norm")
 
 every_case = pytest.mark.parametrize("name", CASES)
 every_smooth_case = pytest.mark.parametrize("name", [n for n, case in CASES.items() if case.smooth])
@@ -149,14 +149,16 @@ def check_compiled(name: str, backend: str) -> None:
             torch.testing.assert_close(ours, theirs)
 
 
-@pytest.mark.parametrize("name", [n for n in CASES if n not in INDUCTOR])
+@every_case
 def test_compile_full_graph_equals_eager(name):
     check_compiled(name, "aot_eager")
 
 
 # torch's own import of its back end warns about torch's own torch.jit
 @pytest.mark.filterwarnings("ignore:.torch.jit.script.* is deprecated:DeprecationWarning")
-@pytest.mark.parametrize("name", INDUCTOR)
+@pytest.mark.parametrize(
+    "name", [INDUCTOR[0], *(pytest.param(name, marks=pytest.mark.long) for name in INDUCTOR[1:])]
+)
 def test_compile_with_inductor_equals_eager(name):
     check_compiled(name, "inductor")
 

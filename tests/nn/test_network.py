@@ -107,6 +107,7 @@ def test_network_works_under_torch_func(generator):
         torch.testing.assert_close(gradients[name], parameter.grad)
 
 
+@pytest.mark.long  # a compilation takes half a minute
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # torch's compiler imports torch.jit
 @pytest.mark.parametrize("variant", ["P-ResNet", "S-Net"])
 def test_compiled_network_takes_the_same_steps(variant, generator):

@@ -4,6 +4,7 @@ import pytest
 from plot.settings import SMALL
 from psilonnet import Design, PSiLONRegressor
 from psilonnet.plot import RegularizationPathDisplay
+from sizes import size
 
 
 def test_path_shows_designs_what_is_used_and_what_was_taken_early(model):
@@ -20,7 +21,9 @@ def test_path_shows_designs_what_is_used_and_what_was_taken_early(model):
     display.figure_.canvas.draw()
 
 
-@pytest.mark.parametrize("strength", [0.0, 1e-4, 1e-3, 0.01, 0.5, 1.0, 10.0, 100.0])
+@pytest.mark.parametrize(
+    "strength", size([0.0, 1e-4, 1.0], long=[0.0, 1e-4, 1e-3, 0.01, 0.5, 1.0, 10.0, 100.0])
+)
 @pytest.mark.parametrize("bound", [0.0, 1.7])
 @pytest.mark.parametrize("count", [1, 2])
 def test_path_of_one_strength_is_drawn_in_the_middle(strength, bound, count):

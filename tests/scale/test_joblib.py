@@ -52,8 +52,7 @@ def ray():
 @pytest.mark.parametrize(
     "backend", [loky, *(pytest.param(cluster, marks=pytest.mark.long) for cluster in (dask, ray))]
 )
-def test_parallel_tools_give_what_one_process_gives(backend, monkeypatch):
-    monkeypatch.setenv("RAY_worker_niceness", "0")  # a busy machine would starve them
+def test_parallel_tools_give_what_one_process_gives(backend):
     x = np.random.default_rng(0).normal(size=(60, 2))
     classifier, regressor = PSiLONClassifier(**QUICK), PSiLONRegressor(**QUICK)
     grid = {"reg_strength": [1e-3, 1e-1]}

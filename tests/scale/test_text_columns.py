@@ -74,7 +74,7 @@ def test_text_is_read_the_same_in_every_block(model, tmp_path):
         quietly(*words, block_rows=2, text=TextStyle())
 
 
-@pytest.mark.parametrize("cluster", [None, "local"])
+@pytest.mark.parametrize("cluster", [None, pytest.param("local", marks=pytest.mark.long)])
 def test_cells_that_cannot_be_read_are_counted(model, tmp_path, cluster):
     text_file(tmp_path / "a.parquet", ["$7", "$8", "on request", "$9"], DATES)
     with pytest.warns(LossWarning, match="count as missing: 1 of 'income'"):

@@ -17,6 +17,7 @@ from psilonnet.training import (
     stack_members,
     take_members,
 )
+from sizes import size
 from training.small_runs import problem, run_of, small_net
 
 
@@ -28,7 +29,9 @@ def real_rows(data_dir, n=400):
     return Rows(x[:half], y[:half]), Rows(x[half:], y[half:])
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize(
+    "variant", size(["P-Net", "S-Net", "Pj-ResNet", "L2-OB-ResNet"], long=list(VARIANTS))
+)
 def test_every_variant_trains_on_real_rows_and_its_bound_holds(variant, data_dir, generator):
     rows = real_rows(data_dir)
     row = VARIANTS[variant]

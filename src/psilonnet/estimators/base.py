@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import copy
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
-from sklearn.base import BaseEstimator
 from sklearn.utils import check_consistent_length, check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from psilonnet.certify import Certifier
-from psilonnet.estimators.exports import ExportMixin
+from psilonnet._warnings import warn_user
+from psilonnet.estimators.exports import ExportedModel
 from psilonnet.estimators.folds import (
     FOLDS,
     Folds,
     GivenRows,
+    HeldOutWarning,
     NothingHeldOutError,
     deal_folds,
     splits_of,
@@ -28,17 +28,11 @@ from psilonnet.estimators.paths import train_designs
 from psilonnet.estimators.problem import Problem, View
 from psilonnet.estimators.progress import Progress
 from psilonnet.estimators.pruning import MOST_PRUNED, prune_candidates
-from psilonnet.estimators.reading import (
-    as_table,
-    check_groups,
-    check_names,
-    check_weights,
-)
+from psilonnet.estimators.reading import check_groups, check_weights
 from psilonnet.estimators.recipe import make_recipe
 from psilonnet.estimators.selection import MOST_PICKS, HeldOut, choose
-from psilonnet.estimators.summary import SummaryMixin
 from psilonnet.estimators.training_record import Record
-from psilonnet.tables import canonical_rows, fit_encoder, read_columns
+from psilonnet.tables import canonical_rows, fit_encoder
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -53,13 +47,29 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, Any]
 
 
-class BasePSiLON(SummaryMixin, ExportMixin, BaseEstimator):  # type: ignore[misc]
-    """Fitting and prediction without a target."""
+class _Given(NamedTuple):
+    """The rows of a fit, checked: distinct ones in sorted order, and as they were given."""
 
+    columns: list[Column]
+    y: Array
+    weight: Array
+    rows: GivenRows
+    cv: Any
+
+
+class BasePSiLON(ExportedModel):
+    """Fitting without a target."""
+
+    designs: Any
     reg_strength: Any
-    target_: Any
+    selection: Any
+    cv: Any
+    prune: bool
+    random_state: Any
+    verbose: Any
     _loss_name: str
     _stratified: bool
+    _record: Record | None
 
     # What the subclasses define.
 
@@ -85,10 +95,6 @@ class BasePSiLON(SummaryMixin, ExportMixin, BaseEstimator):  # type: ignore[misc
 
     def _measure(self, outputs: Array, y: Array, weight: Array) -> Any:
         """Return how good outputs of the network are, for y as the network sees it."""
-        raise NotImplementedError
-
-    def _output_words(self) -> str:
-        """Return what it is that moves, as in "the prediction moves"."""
         raise NotImplementedError
 
     # Fitting.
@@ -126,10 +132,25 @@ class BasePSiLON(SummaryMixin, ExportMixin, BaseEstimator):  # type: ignore[misc
 
     def _fitting(
         self, X: Any, y: Any, sample_weight: Any, groups: Any, validation_data: Any
-    ) -> Fitting:
+    ) -> Fitting[None]:
         """Fit the model, and yield the populations that have to be trained for it."""
         check_parameters(type(self).__name__, self.get_params(deep=False))
         self.__dict__.pop("net_", None)  # a fit that is stopped leaves no half of a model
+        given = self._read_rows(X, y, sample_weight, groups)
+        problem = self._encode(given)
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        folds, recipe = self._split(problem, given, validation_data, seed)
+        progress = Progress(self.verbose)
+        try:
+            record = yield from self._train(folds, recipe, progress)
+            self._choose(record)
+        except BaseException:
+            progress.end("")
+            raise
+        progress.end(self._score_in_words())
+
+    def _read_rows(self, X: Any, y: Any, sample_weight: Any, groups: Any) -> _Given:
+        """Check what was given."""
         if y is None:
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None."
@@ -138,32 +159,26 @@ class BasePSiLON(SummaryMixin, ExportMixin, BaseEstimator):  # type: ignore[misc
         check_consistent_length(X, y, sample_weight, groups)
         weight = check_weights(sample_weight, len(columns[0].values))
         self.n_rows_ = int((weight > 0).sum())
-        cv = None if validation_data is not None else splits_of(self.cv, y, groups)
+        cv = splits_of(self.cv, y, groups)
         y = self._fit_target(y, weight)
         groups = None if groups is None else check_groups(groups)
         rows = canonical_rows(columns, y, weight)
         # Only distinct rows in sorted order are trained on.
-        columns = [column.take(rows.position) for column in columns]
-        self.encoder_ = fit_encoder(columns, rows.weight)
+        columns, y = [column.take(rows.position) for column in columns], y[rows.position]
+        labels = y[:, 0].astype(np.int64) if self._stratified else np.zeros(len(y), np.int64)
+        return _Given(columns, y, rows.weight, GivenRows.of(rows, weight, labels, groups), cv)
+
+    def _encode(self, given: _Given) -> Problem:
+        """Choose the codes of columns and target, and encode the rows."""
+        self.encoder_ = fit_encoder(given.columns, given.weight)
         if self.encoder_.width == 0:
             raise ValueError(
                 "At least one column must have two different values among the rows of weight above "
-                f"0. All {len(columns)} columns are constant or empty (n_samples = {len(weight)}): "
-                "nothing can be learned."
+                f"0. All {len(given.columns)} columns are constant or empty (n_samples = "
+                f"{given.rows.table_rows}): nothing can be learned."
             )
-        y = y[rows.position]
-        self.target_ = self._make_target(y, rows.weight)
-        problem = self._problem(columns, y, rows.weight)
-        labels = y[:, 0].astype(np.int64) if self._stratified else np.zeros(len(y), np.int64)
-        given = GivenRows.of(rows, weight, labels, groups)
-        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        folds, recipe = self._folds(problem, given, cv, validation_data, seed)
-        progress = Progress(self.verbose)
-        try:
-            yield from self._train(folds, recipe, progress)
-        finally:
-            progress.end("")
-        progress.end(self._score_in_words())
+        self.target_ = self._make_target(given.y, given.weight)
+        return self._problem(given.columns, given.y, given.weight)
 
     def _problem(self, columns: Sequence[Column], y: Array, counts: Array) -> Problem:
         weight = counts * self._row_factors(y)
@@ -177,18 +192,24 @@ class BasePSiLON(SummaryMixin, ExportMixin, BaseEstimator):  # type: ignore[misc
             outputs=self.target_.outputs,
         )
 
-    def _folds(
-        self, problem: Problem, given: GivenRows, cv: Any, validation_data: Any, seed: int
+    def _split(
+        self, problem: Problem, given: _Given, validation_data: Any, seed: int
     ) -> tuple[Folds, Recipe]:
         """Return which rows each network sees, and how the networks are trained."""
         rows, parameters = len(problem.y), self.get_params(deep=False)
         if validation_data is not None:
+            if given.rows.groups is not None or given.cv is not None:
+                warn_user(
+                    "Nothing is held out of X where 'validation_data' is given: 'groups' and 'cv' "
+                    "have no effect. Leave them out, or the validation_data.",
+                    HeldOutWarning,
+                )
             whole = self._append_validation(problem, validation_data)
             sides = np.arange(rows), np.arange(rows, len(whole.y))
             recipe = make_recipe(parameters, rows, seed, alone=False)
             return Folds(whole, [sides] * FOLDS), recipe
         try:
-            folds = deal_folds(problem, given, cv, seed)
+            folds = deal_folds(problem, given.rows, given.cv, seed)
         except NothingHeldOutError as reason:
             recipe = make_recipe(parameters, rows, seed, alone=True)
             used = f"the design is {recipe.designs[0].in_words()}, and there is no held-out score"
@@ -196,20 +217,18 @@ class BasePSiLON(SummaryMixin, ExportMixin, BaseEstimator):  # type: ignore[misc
             return Folds(problem, [(np.arange(rows), np.arange(0))] * FOLDS), recipe
         return folds, make_recipe(parameters, rows, seed, alone=False)
 
-    def _train(self, folds: Folds, recipe: Recipe, progress: Progress) -> Fitting:
-        """Train all designs, choose among their snapshots, and prune what was chosen."""
+    def _train(self, folds: Folds, recipe: Recipe, progress: Progress) -> Fitting[Record]:
+        """Train all designs; prune what would be chosen of them, if that is asked for."""
         size = (recipe.width, recipe.depth, recipe.plan.seed)
         views = [View(folds.problem, design, *size) for design in recipe.designs]
         progress.plan([(view, recipe.path.steps) for view in views])
         candidates, histories = yield from train_designs(folds, recipe, progress)
         held_out = HeldOut(folds.problem, folds.held) if len(folds.held) else None
-        record = Record(recipe.designs, candidates, histories, folds.problem, held_out)
         if self.prune:
             choice = choose(candidates, held_out, self.selection, MOST_PRUNED)
             chosen = [candidates[k] for k in choice.picks]
-            pruned = yield from prune_candidates(folds, recipe, chosen, held_out, progress)
-            record = record.with_candidates(pruned)
-        self._choose(record.without_networks())
+            candidates = yield from prune_candidates(folds, recipe, chosen, held_out, progress)
+        return Record(recipe.designs, candidates, histories, folds.problem, held_out)
 
     def _choose(self, record: Record) -> None:
         """Make the model from the candidates, by the selection that is asked for."""
@@ -241,7 +260,7 @@ class BasePSiLON(SummaryMixin, ExportMixin, BaseEstimator):  # type: ignore[misc
         self.held_out_score_ = (
             None if held_out is None else self._score(problem, held_out.rows, choice.outputs)
         )
-        self._record: Record | None = record
+        self._record = record
 
     def _measured(self, problem: Problem, rows: Any, outputs: Array) -> Any:
         y, counts = problem.y.numpy()[rows], problem.counts.numpy()[rows]
@@ -315,36 +334,3 @@ class BasePSiLON(SummaryMixin, ExportMixin, BaseEstimator):  # type: ignore[misc
                 "change 'class_weight', or choose on other rows."
             )
         return problem.followed_by(self._problem(columns, y, np.ones(len(y))))
-
-    # Reading and predicting.
-
-    def _read(self, X: Any, *, reset: bool) -> list[Column]:
-        """Return the columns of a table, checked as scikit-learn does."""
-        X = as_table(X, type(self).__name__)
-        validate_data(self, X, reset=reset, skip_check_array=True)
-        columns = read_columns(X)
-        if not reset and not hasattr(self, "feature_names_in_"):
-            check_names(columns, self.encoder_.names)
-        return columns
-
-    def _outputs(self, X: Any) -> Array:
-        """Return the averaged outputs of the members in float64, of shape (rows, outputs)."""
-        check_is_fitted(self)
-        columns = self._read(X, reset=False)
-        x = torch.from_numpy(self.encoder_.encode(columns))
-        self.encoder_.warn_far_outside(columns)
-        return np.asarray(self.target_.decode(self.net_(x).numpy()))
-
-    @property
-    def _certifier(self) -> Certifier:
-        """Proofs about the fitted network, in the units of the table."""
-        check_is_fitted(self)
-        return Certifier(self.net_, self.encoder_)
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "net_")
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        return tags

@@ -13,6 +13,7 @@ from psilonnet._extras import require
 from psilonnet._version import __version__
 from psilonnet.certify import input_moves
 from psilonnet.deploy import Outcome, write_numpy_export, write_onnx, write_onnx_core
+from psilonnet.estimators.fitted import FittedModel
 from psilonnet.estimators.saving import save_model, target_to_dict
 from psilonnet.estimators.targets import ClassTarget
 
@@ -22,10 +23,10 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 
-class ExportMixin:
-    """The methods of a fitted estimator that write files."""
+class ExportedModel(FittedModel):
+    """A fitted model that can be written to files, and reported on."""
 
-    def save(self: Any, path: str | os.PathLike[str]) -> None:
+    def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted model to one file: numbers and words, no code.
 
         ``psilonnet.load(path)`` reads it, and predicts the same to the last bit.
@@ -33,7 +34,7 @@ class ExportMixin:
         check_is_fitted(self)
         save_model(self, path)
 
-    def export_numpy(self: Any, folder: str | os.PathLike[str]) -> None:
+    def export_numpy(self, folder: str | os.PathLike[str]) -> None:
         """Write the fitted model to a folder that needs nothing but NumPy.
 
         The folder holds ``predictor.py``, ``manifest.json`` and ``weights.npz``. The predictor
@@ -56,7 +57,7 @@ class ExportMixin:
         moves = input_moves(self.net_, _asked(self.target_))
         write_numpy_export(folder, manifest, self.net_, moves)
 
-    def export_onnx(self: Any, path: str | os.PathLike[str], *, core_only: bool = False) -> None:
+    def export_onnx(self, path: str | os.PathLike[str], *, core_only: bool = False) -> None:
         """Write the fitted model as an ONNX file, for any runtime that reads it.
 
         The file has one input of shape (rows, 1) per column: float64 for numbers (NaN if missing)
@@ -89,7 +90,7 @@ class ExportMixin:
         write_onnx(path, self.net_, self.encoder_, outcome)
 
     def report(
-        self: Any,
+        self,
         path: str | os.PathLike[str],
         X: Any = None,
         y: Any = None,

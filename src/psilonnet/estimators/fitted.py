@@ -1,17 +1,30 @@
-"""What a fitted model has, whatever it predicts."""
+"""What a fitted model can do, whatever it predicts: read tables, predict, state its bounds."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+import textwrap
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from psilonnet.certify import Certifier, column_bounds
+from psilonnet.estimators.reading import as_table, check_names
+from psilonnet.tables import read_columns
 
 if TYPE_CHECKING:
+    from psilonnet.certify import ColumnBounds
     from psilonnet.estimators.designs import Design
     from psilonnet.nn import AveragedNet
-    from psilonnet.tables import TableEncoder
+    from psilonnet.tables import Column, TableEncoder
+
+Array = np.ndarray[Any, Any]
 
 
-class FittedModel(Protocol):
-    """What is saved of a classifier or regressor."""
+class FittedModel(BaseEstimator):  # type: ignore[misc]
+    """A classifier or regressor after fit, or as it comes from a file."""
 
     encoder_: TableEncoder
     target_: Any
@@ -24,8 +37,91 @@ class FittedModel(Protocol):
     measures_: dict[str, Any]
     near_sparsity_: float
     sparsity_: float
+    reg_strength_: float
     n_rows_: int
     n_iter_: int
+    n_features_in_: int
 
-    def get_params(self, deep: bool = ...) -> dict[str, Any]:
-        """Return the parameters."""
+    # What the subclasses define.
+
+    def _measure_rows(self, X: Any, y: Any) -> Any:
+        """Return how good the predictions of some rows are."""
+        raise NotImplementedError
+
+    def _output_words(self) -> str:
+        """Return what it is that moves, as in "the prediction moves"."""
+        raise NotImplementedError
+
+    # Reading and predicting.
+
+    def _read(self, X: Any, *, reset: bool) -> list[Column]:
+        """Return the columns of a table, checked as scikit-learn does."""
+        X = as_table(X, type(self).__name__)
+        validate_data(self, X, reset=reset, skip_check_array=True)
+        columns = read_columns(X)
+        if not reset and not hasattr(self, "feature_names_in_"):
+            check_names(columns, self.encoder_.names)
+        return columns
+
+    def _outputs(self, X: Any) -> Array:
+        """Return the averaged outputs of the networks in float64, of shape (rows, outputs)."""
+        check_is_fitted(self)
+        columns = self._read(X, reset=False)
+        x = torch.from_numpy(self.encoder_.encode(columns))
+        self.encoder_.warn_far_outside(columns)
+        return np.asarray(self.target_.decode(self.net_(x).numpy()))
+
+    @property
+    def _certifier(self) -> Certifier:
+        """Proofs about the fitted network, in the units of the table."""
+        check_is_fitted(self)
+        return Certifier(self.net_, self.encoder_)
+
+    # What follows from the weights and the encoder, not from any rows.
+
+    @property
+    def _bounds(self) -> ColumnBounds:
+        check_is_fitted(self)
+        return column_bounds(self.net_, self.encoder_, np.asarray(self.target_.scale))
+
+    @property
+    def lipschitz_bound_(self) -> float:
+        """How far the outputs can move if every encoded column moves by at most 1."""
+        return float(self._bounds.total)
+
+    @property
+    def feature_sensitivity_(self) -> Array:
+        """How far one column can move the outputs, by one standard deviation or change of level."""
+        return np.asarray(self._bounds.per_standard_deviation)
+
+    @property
+    def feature_sensitivity_raw_(self) -> Array:
+        """The same in the units of the table: for one unit of a number, or a change of level."""
+        return np.asarray(self._bounds.per_unit)
+
+    def summary(self) -> str:
+        """Return score, bounds and sparsity in words; first of all, if it says one thing only."""
+        check_is_fitted(self)
+        networks = self.net_.members
+        average = f"average of {networks} networks, " if networks > 1 else ""
+        strengths = ", ".join(f"{s:.3g}" for s in sorted(set(self.members_["reg_strength"])))
+        training, held_out = self.measures_["training"], self.measures_["held_out"]
+        caveat = training.caveat("rows that the model was trained on")
+        score = "Nothing was held out, so it has no score of its own."
+        lines = [
+            *textwrap.wrap(caveat, 100),
+            f"{type(self).__name__} on {len(self.encoder_.names)} columns, {average}"
+            f"reg_strength {strengths}.",
+            f"On held-out rows: {held_out.in_words()}." if held_out else score,
+            *self._bounds.in_words(self.encoder_, self._output_words()),
+            f"Share of exact zeros among the weights: {self.sparsity_:.1%}.",
+        ]
+        return "\n".join(lines)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "net_")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Generator, Hashable
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import torch
 
@@ -37,7 +37,8 @@ if TYPE_CHECKING:
     from psilonnet.nn import Network
     from psilonnet.training import Plan, RunState
 
-Fitting = Generator["Job", Any, Any]
+Result = TypeVar("Result")
+Fitting = Generator["Job", Any, Result]
 Outcome = Any  # a finished run or part of one, or the exception that ended it
 
 # The most parameters of a shared population, set by hand: beyond it a step is mostly arithmetic.
@@ -79,7 +80,7 @@ class Job:
         return run
 
 
-def finish(fitting: Fitting) -> None:
+def finish(fitting: Fitting[Any]) -> None:
     """Train what a fit asks for, until it asks for nothing more."""
     outcome: Outcome = None
     while True:
@@ -111,7 +112,7 @@ def fit_together(
     return [errors.get(number) for number in range(len(fits))]
 
 
-def _advance(fitting: Fitting, outcome: Outcome) -> Job | Exception | None:
+def _advance(fitting: Fitting[Any], outcome: Outcome) -> Job | Exception | None:
     """Give a fit what it waits for; return what it asks for next, None if it has all it needs."""
     try:
         if isinstance(outcome, Exception):

@@ -30,11 +30,9 @@ Array = np.ndarray[Any, Any]
 
 # The level part of a path goes on, by a fifth of its steps at a time, while the mean held-out loss
 # has fallen by more than this share over the last such part; it is at most this many times as long.
-FALLS, LONGEST, PART = 0.02, 4, 0.2
+FALLS, LONGEST, PART = 0.01, 4, 0.2
 # A design is given up halfway along its path if it is so much worse than the best one before it.
 HOPELESS, HALFWAY = 0.15, 0.75
-# Snapshots are also taken on the way to the end of the level part: training that stops early.
-EARLY = (1 / 3, 2 / 3)
 
 
 class LostNetworksWarning(UserWarning):
@@ -52,26 +50,30 @@ class Candidate:
     strength : float
     step : int
         After how many steps they were taken.
-    net : AveragedNet
-        Their plain average: folded weights, numbers of float32.
+    view : View
+        What they see.
+    trained : Network
+        The networks as they were trained.
     outputs : ndarray of shape (held-out rows, outputs)
         Of networks that were not trained on these rows.
     bound : float
         How far the outputs of the average can move, summed, if every column moves by 1.
     near_sparsity, sparsity : float
-    trained : Network, or None
-        The networks as they were trained, while a fit may still go on with them.
     """
 
     design: int
     strength: float
     step: int
-    net: AveragedNet
+    view: View
+    trained: Network
     outputs: Array
     bound: float
     near_sparsity: float
     sparsity: float
-    trained: Network | None = None
+
+    def make_net(self) -> AveragedNet:
+        """Return the plain average of the networks: folded weights, numbers of float32."""
+        return fold_average(self.view, self.trained)
 
 
 class _Snapshot(NamedTuple):
@@ -110,7 +112,7 @@ class _PathKeeper(Callback):
 
     def _marks(self) -> dict[int, float]:
         """Return the strength at each step where a snapshot is taken."""
-        early = dict.fromkeys(early_marks(self.recipe.path), self.path.strengths[0])
+        early = dict.fromkeys(self.recipe.early, self.path.strengths[0])
         return early | dict(zip(self.path.marks, self.path.strengths, strict=True))
 
     def _falls(self, run: RunState, losses: list[float]) -> bool:
@@ -153,6 +155,10 @@ def train_designs(folds: Folds, recipe: Recipe, progress: Progress) -> Generator
         except DivergedError as error:  # of one design; others may do
             lost = error
             histories.append({})
+            if len(recipe.designs) > 1:
+                warn_user(
+                    f"The design {design.in_words()!r} is left out. {error}", LostNetworksWarning
+                )
             continue
         warn_lost(run, design)
         history = history_of(run)
@@ -163,11 +169,6 @@ def train_designs(folds: Folds, recipe: Recipe, progress: Progress) -> Generator
     if not candidates:
         raise lost
     return Trained(candidates, histories)
-
-
-def early_marks(path: RisingPath) -> tuple[int, ...]:
-    """Return the steps before the strength rises at which snapshots are taken."""
-    return tuple(step for step in (round(share * path.level) for share in EARLY) if step > 0)
 
 
 def path_job(view: View, folds: Folds, recipe: Recipe, *callbacks: Callback) -> Job:
@@ -192,44 +193,44 @@ def path_job(view: View, folds: Folds, recipe: Recipe, *callbacks: Callback) -> 
 
 
 def _marked_plan(path: RisingPath, recipe: Recipe) -> Plan:
-    """Return the plan of a path, evaluated wherever a snapshot is taken."""
-    plan = path.plan(recipe.plan)
-    return replace(plan, marks=(*plan.marks, *early_marks(recipe.path)))
+    """Return the plan of a path, evaluated where snapshots are taken or it may be extended."""
+    plan, part = path.plan(recipe.plan), round(PART * recipe.path.level)
+    before = range(path.level, 0, -part) if part else ()
+    marks = (*recipe.early, *before, *plan.marks)
+    return replace(plan, marks=marks, evaluate_every=path.steps)
 
 
 def make_candidate(
     number: int, view: View, folds: Folds, strength: float, step: int, net: Network
 ) -> Candidate:
-    """Return the networks of all folds, folded and rounded, with what is known of them.
-
-    What pruning has left without use is removed.
-    """
-    parts = [fold_part(view, net)]
-    if float(net.layers[0].prune_mix) > 0:
-        parts = [live for part in parts for live in compact_parts(part)]
-    averaged = AveragedNet(parts, view.problem.x.shape[1])
+    """Return the networks of all folds, with what is known of them once they are folded."""
+    averaged = fold_average(view, net)
     eye = torch.eye(view.problem.outputs, dtype=torch.float64)
     return Candidate(
         design=number,
         strength=strength,
         step=step,
-        net=averaged,
+        view=view,
+        trained=net,
         outputs=held_out_outputs(averaged, folds),
         bound=float(input_moves(averaged, eye).sum()),
         near_sparsity=float(net.near_sparsity().mean()),
         sparsity=float(net.exact_sparsity().mean()),
-        trained=net,
     )
 
 
 @torch.no_grad()
-def fold_part(view: View, net: Network) -> Part:
-    """Return a population as numbers of float32, averaged plainly."""
+def fold_average(view: View, net: Network) -> AveragedNet:
+    """Return the plain average of a population as numbers of float32.
+
+    What pruning has left without use is removed.
+    """
     layers = [_rounded(layer) for layer in PlainNet(net).layers]
-    members = len(layers[0].weight)
+    members, columns = len(layers[0].weight), view.problem.x.shape[1]
     weight = torch.full((members,), 1 / members, dtype=torch.float64)
-    inputs = torch.arange(view.problem.x.shape[1])
-    return Part(PlainNet.of_layers(layers), weight, view.columns, inputs)
+    part = Part(PlainNet.of_layers(layers), weight, view.columns, torch.arange(columns))
+    is_pruned = float(net.layers[0].prune_mix) > 0
+    return AveragedNet(compact_parts(part) if is_pruned else [part], columns)
 
 
 def _rounded(layer: PlainLayer) -> PlainLayer:

@@ -11,13 +11,13 @@ import torch
 
 from psilonnet.estimators.joint_fit import Job
 from psilonnet.estimators.paths import Candidate, make_candidate, warn_lost
-from psilonnet.estimators.problem import View
 from psilonnet.training import Callback, Pruning, members_of, take_members
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
 
     from psilonnet.estimators.folds import Folds
+    from psilonnet.estimators.problem import View
     from psilonnet.estimators.progress import Progress
     from psilonnet.estimators.recipe import Recipe
     from psilonnet.estimators.selection import Array, HeldOut
@@ -59,8 +59,7 @@ def prune_candidates(
     """
     pruned: list[dict[Cut, Candidate]] = []
     for candidate in chosen:
-        design = recipe.designs[candidate.design]
-        view = View(folds.problem, design, recipe.width, recipe.depth, recipe.plan.seed)
+        view, design = candidate.view, candidate.view.design
         cuts = CUTS if held_out is not None else CUTS[-1:]
         steps = max(1, round(PRUNE_STEPS * recipe.path.steps))
         progress.begin(f"pruning {design.in_words()}", steps, view, len(cuts))

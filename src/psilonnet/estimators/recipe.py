@@ -18,6 +18,7 @@ WEAKEST, STRONGEST, SNAPSHOTS = 5e-5, 1e-1, 11  # of the path by default, for 2,
 LARGEST_FACTOR = 20.0  # of these, for small tables
 FALLBACK_STRENGTH = 5e-3  # for tables too small to choose on
 LEVEL = 0.4  # the share of the steps before the strength rises
+EARLY = (1 / 3, 2 / 3)  # snapshots within these, as if training had stopped early
 STEPS = 1500  # for 2,000 rows
 FEW_STEPS = 600  # up to one batch of rows
 TINY, FEW_DESIGNS = 100, 2  # below so many rows, only the first designs
@@ -36,6 +37,8 @@ class Recipe:
         Of every strength on the path: few rows need strong ones.
     asked : tuple of float
         The strengths on the path that may be chosen.
+    early : tuple of int
+        Steps before the strength rises at which snapshots are taken, too.
     plan : Plan
         Batches, seed and precision.
     may_extend : bool
@@ -48,6 +51,7 @@ class Recipe:
     path: RisingPath
     factor: float
     asked: tuple[float, ...]
+    early: tuple[int, ...]
     plan: Plan
     may_extend: bool
     width: int
@@ -72,15 +76,16 @@ def make_recipe(parameters: dict[str, Any], rows: int, seed: int, *, alone: bool
     level = round(LEVEL * steps)
     points, asked = path_strengths(parameters["reg_strength"], alone=alone)
     designs = _designs(parameters, rows)
+    free = isinstance(parameters["reg_strength"], str)
     one_batch = rows <= parameters["batch_size"]
     return Recipe(
         designs=designs[:1] if alone else designs,
         path=RisingPath(points, level, int(steps) - level, parameters["learning_rate"]),
-        factor=auto_factor(rows) if isinstance(parameters["reg_strength"], str) else 1.0,
+        factor=auto_factor(rows) if free else 1.0,
         asked=asked,
+        early=tuple(round(share * level) for share in EARLY if free and share * level >= 1),
         plan=Plan(
             batch_size=parameters["batch_size"],
-            evaluate_every=max(1, steps // 15),
             seed=seed,
             # Fits whose rows are one batch may be trained side by side, and must come out equal.
             matmul_precision="highest" if one_batch else "medium",

@@ -93,7 +93,7 @@ class Choice:
 
     def averaged(self, candidates: Sequence[Candidate]) -> AveragedNet:
         """Return the average as one network."""
-        nets = [candidates[k].net for k in self.picks]
+        nets = [candidates[k].make_net() for k in self.picks]
         pairs = zip(nets, self.shares, strict=True)
         return AveragedNet([part for net, w in pairs for part in net.weighed(w)], nets[0].columns)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from psilonnet.estimators.selection import choose
@@ -35,14 +35,6 @@ class Record:
     histories: list[dict[str, list[float]]]
     problem: Problem
     held_out: HeldOut | None
-
-    def with_candidates(self, candidates: list[Candidate]) -> Record:
-        """Return the record of other candidates."""
-        return replace(self, candidates=candidates)
-
-    def without_networks(self) -> Record:
-        """Return the record without what only training needs."""
-        return self.with_candidates([replace(c, trained=None) for c in self.candidates])
 
     def path(self, choice: Choice) -> dict[str, list[float]] | None:
         """Return what is known of each candidate, and its weight in the model."""

@@ -1,4 +1,4 @@
-"""A driver for the fault tests: python predict_driver.py MODEL IN OUT CLUSTER"""
+"""A driver for the fault tests: python predict_driver.py MODEL IN OUT [CLUSTER]"""
 
 import sys
 
@@ -7,7 +7,8 @@ from psilonnet.scale import FilesFailedError, predict_files
 BLOCK_ROWS = 10_000
 
 if __name__ == "__main__":
-    model, files, out, cluster = sys.argv[1:]
+    model, files, out, *rest = sys.argv[1:]
+    cluster = rest[0] if rest else None
     try:
         predict_files(
             model, files, out, keep=["id"], cluster=cluster, block_rows=BLOCK_ROWS, progress=False
