@@ -55,7 +55,7 @@ class RisingPath:
         points = list(zip(self.marks, self.strengths, strict=True))
         for (begin, weak), (end, strong) in pairwise(points):
             if step < end:
-                done = max(0.0, (step - begin) / (end - begin))
+                done = max(0.0, (step - begin) / max(1, end - begin))
                 if weak == 0:
                     return strong * done
                 return exp(log(weak) + done * log(strong / weak))
