@@ -3,8 +3,8 @@
 Groups of 150 rows are cut from real tables (their first ten columns of numbers), the tables in
 turn, and all groups go to one call of fit_many in this process, on one core. The estimator is
 small, and the same everywhere: one design, width 64, depth 2, 300 steps, a fixed strength, five
-folds. Costs are seconds of the processor's time, files included. The plain loop fits and saves the same estimator group by
-group; LightGBM, where it is installed, has 100 trees.
+folds. Costs are seconds of the processor's time, files included. The plain loop fits and saves the
+same estimator group by group; LightGBM, where it is installed, has 100 trees.
 
     python -m benchmarks.scale --data DIR [--quick | --tiny]
 

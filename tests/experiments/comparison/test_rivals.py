@@ -91,7 +91,7 @@ def test_a_report_so_far_computes_nothing_and_says_what_is_missing(tmp_path, mon
 def test_our_estimator_is_one_of_the_rivals(data_dir, monkeypatch):
     for kind in ("PSiLONClassifier", "PSiLONRegressor"):
         estimator = getattr(frames, kind)
-        quick = {"max_steps": 2, "width": 4, "cv": 2}
+        quick = {"max_steps": 2, "width": 4}
         monkeypatch.setattr(
             frames, kind, lambda estimator=estimator, quick=quick, **k: estimator(**k, **quick)
         )
