@@ -1,11 +1,7 @@
-from dataclasses import replace
-
 import numpy as np
-import torch
 
 from psilonnet import Design, PSiLONRegressor
-from psilonnet.nn import AveragedNet, PlainNet
-from psilonnet.nn.pieces import UNREACHED
+from psilonnet.nn import AveragedNet
 from psilonnet.report.facts import changed_parameters, design_words, fit_words, network_of
 from report.pages import FIXED, SMALL, page_of, rows
 
@@ -18,24 +14,6 @@ def test_numbers_of_the_network_are_those_of_the_pruned_net(tmp_path):
     total = sum(layer.weight.numel() for layer in layers)
     assert 0 < nonzero < total
     assert f"Of {total:,} weights, {nonzero:,} are not zero" in page_of(model, tmp_path).text
-
-
-def test_only_pieces_in_reach_are_counted():
-    frame, y = rows(60)
-    model = PSiLONRegressor(**FIXED).fit(frame, y)
-    expected = network_of(model)
-    (part,) = model.net_.parts
-    first, *others = part.net.layers
-    members, n_out, _, n_in = first.weight.shape
-    split = replace(
-        first,
-        weight=torch.cat([first.weight, torch.zeros(members, n_out, 4, n_in).double()], dim=2),
-        split="knots",
-        edges=torch.full((members, 4, n_in), UNREACHED).double(),
-    )
-    net = PlainNet.of_layers([split, *others])
-    model.net_ = AveragedNet([replace(part, net=net)], model.net_.columns)
-    assert network_of(model) == expected
 
 
 def test_all_parts_are_counted():

@@ -46,7 +46,7 @@ def network_of(model: Any) -> Network:
     sizes, live, read, weights, nonzero = [], [], set[int](), 0, 0
     for part in model.net_.parts:
         for member in range(part.members):
-            layers = part.net.member(member).layers  # without pieces that are out of reach
+            layers = part.net.member(member).layers
             compact = CompactNet(part.net, member)
             sizes.append([model.net_.columns, *(layer.weight.shape[1] for layer in layers)])
             live.append(compact.widths)
