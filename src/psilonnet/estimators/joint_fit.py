@@ -99,6 +99,9 @@ class Fits(Protocol):
     ) -> Fitting[None]:
         """Fit, and yield the populations that have to be trained for it."""
 
+    def free_candidates(self) -> Any:
+        """Free the memory of the networks that were not chosen."""
+
 
 def fit_together(
     models: Sequence[Fits], tables: Iterable[tuple[Any, Any]]
