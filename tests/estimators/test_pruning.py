@@ -41,7 +41,7 @@ def test_pruning_leaves_zeros_and_says_so(pruned):
 
 
 def test_pruned_model_is_made_of_what_is_left(pruned):
-    model, x = pruned
+    model, _ = pruned
     assert len(model.net_.parts) == model.net_.members == 2  # each fold has a shape of its own
     widths = [layer.weight.shape[1] for part in model.net_.parts for layer in part.net.layers[:-1]]
     assert max(widths) < 64
@@ -78,7 +78,7 @@ def test_pruning_goes_on_from_the_snapshots_on_the_same_folds():
             for start, snapshot in zip(starts, candidate.trained.parameters(), strict=True):
                 assert start.equal(torch.cat([snapshot] * len(CUTS)))
             outcome = jobs[-1].run()
-        except StopIteration as end:
+        except StopIteration as end:  # noqa: PERF203
             found = end.value
     assert len(jobs) == len(found) == 2
     for job, candidate, other in zip(jobs, candidates, found, strict=True):
