@@ -1,4 +1,4 @@
-"""What a fit with the defaults costs: 2,000 rows, 20 columns, the choice of strengths included.
+"""What a fit with the defaults costs: 2,000 rows, 20 columns, the choice of networks included.
 
 Beside it, where they are installed, RealMLP and CatBoost with their defaults. Seconds of the
 processor's time on one thread, fits in turn, medians.
@@ -14,6 +14,7 @@ and the one that another Python has installed; five seeds, and the log loss on f
 import argparse
 import json
 import logging
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -60,7 +61,10 @@ PEERS: dict[str, tuple[str, Callable[..., Any]]] = {
 
 
 def fit_once(seed: int, *, quick: bool) -> dict[str, float]:
-    """Return the seconds of one fit, and the log loss on rows that it has not seen."""
+    """Return the seconds of one fit, and the log loss on rows that it has not seen.
+
+    With no parameters but those that all versions have.
+    """
     x, y = make_classification(3 * ROWS, COLUMNS, n_informative=10, flip_y=0.1, random_state=seed)
     steps = 20 if quick else "auto"
     model = PSiLONClassifier(max_steps=steps, random_state=seed, verbose=False)
@@ -71,13 +75,17 @@ def fit_once(seed: int, *, quick: bool) -> dict[str, float]:
 
 
 def against(other: str, *, quick: bool) -> dict[str, float]:
-    """Return how this version compares with that of another Python, fits in turn."""
+    """Return how this version compares with that of another Python, fits in turn.
+
+    PYTHONPATH may name the one that runs, and is not for the other.
+    """
     results: dict[str, list[dict[str, float]]] = {sys.executable: [], other: []}
     for seed in range(1 if quick else 5):
         for python, found in results.items():
             size = ["--quick"] if quick else []
             command = [python, "-m", "benchmarks.fit", "--seed", str(seed), *size]
-            done = subprocess.run(command, capture_output=True, text=True, check=True)
+            own = {k: v for k, v in os.environ.items() if python != other or k != "PYTHONPATH"}
+            done = subprocess.run(command, capture_output=True, text=True, check=True, env=own)
             found.append(json.loads(done.stdout.splitlines()[-1]))
             print(f"seed {seed}: {found[-1]}  {python}", flush=True)
     ours, theirs = results.values()

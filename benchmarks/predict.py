@@ -1,7 +1,7 @@
 """Shipped models: latency of one row, rows per second, bytes and memory, ours and the peers'.
 
-Models are trained on 2,000 rows, written as they would be shipped and read back. "pruned" is the
-same architecture after pruning, compacted. Peers that are not installed are left out
+Models are trained on 2,000 rows with the defaults, written as they would be shipped and read back.
+"pruned" is the same with prune=True, compacted. Peers that are not installed are left out
 (``experiments/requirements-rivals.txt`` lists them).
 
     python -m benchmarks.predict --data DIR [--quick | --tiny]
@@ -38,7 +38,6 @@ COLUMNS = (
     "test_loss",
 )  # fmt: skip
 BLOCK = 100_000  # rows of one call
-WIDTH = 500  # the paper's architecture: three hidden layers of 500
 
 
 @dataclass(frozen=True)
@@ -56,15 +55,14 @@ class Size:
     """How much is measured."""
 
     train: int  # rows
-    steps: int
+    steps: int | str
     rows: int
     rounds: int
-    strength: float | str = "auto"
 
 
-FULL = Size(2000, 3000, 1_000_000, 300)
-QUICK = Size(300, 30, 20_000, 10, strength=0.01)
-TINY = Size(60, 2, 100, 1, strength=0.01)
+FULL = Size(2000, "auto", 1_000_000, 300)
+QUICK = Size(300, 60, 20_000, 10)
+TINY = Size(60, 2, 100, 1)
 
 
 def tasks(data: str | None, train: int) -> Iterator[Task]:
@@ -84,19 +82,11 @@ def tasks(data: str | None, train: int) -> Iterator[Task]:
 
 
 def fit_ours(task: Task, size: Size) -> dict[str, Any]:
-    """Return one network of ours, and one pruned at the strength that was chosen."""
+    """Return a model of ours as it comes, and one that is pruned."""
     kind = PSiLONRegressor if task.kind == "regression" else PSiLONClassifier
-    settings: dict[str, Any] = {
-        "width": WIDTH,
-        "knots": 0,
-        "selection": "best",  # one network
-        "max_steps": size.steps,
-        "random_state": 0,
-        "verbose": False,
-    }
-    dense = kind(**settings, reg_strength=size.strength).fit(*task.train)
-    pruned = kind(**settings, reg_strength=dense.reg_strength_, prune=True).fit(*task.train)
-    return {"": dense, " pruned": pruned}
+    settings: dict[str, Any] = {"max_steps": size.steps, "random_state": 0, "verbose": False}
+    ways = {"": False, " pruned": True}
+    return {name: kind(**settings, prune=prune).fit(*task.train) for name, prune in ways.items()}
 
 
 def loss_of(model: Any, task: Task) -> float:

@@ -60,15 +60,15 @@ def write_files(folder: Path, rows: int) -> list[Path]:
 
 def export_model(folder: Path, width: int, steps: int) -> None:
     """Export a pruned classifier."""
-    from psilonnet import PSiLONClassifier  # noqa: PLC0415  # the children need no torch
+    from psilonnet import Design, PSiLONClassifier  # noqa: PLC0415  # the children need no torch
 
     rng = np.random.default_rng(1)
     x = rng.normal(size=(2000, len(COLUMNS)))
     y = x[:, 0] + np.abs(x[:, 1]) + x[:, 2] * x[:, 3] + 0.3 * rng.normal(size=2000) > 0.8
     model = PSiLONClassifier(
+        designs=[Design()],
         width=width,
         max_steps=steps,
-        knots=0,
         calibrate=False,
         prune=True,
         reg_strength=5e-3,

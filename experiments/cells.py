@@ -23,11 +23,12 @@ TABLES = "folder with datasets.json, or 'openml' for the network"
 
 
 def experiment_arguments(
-    description: str, data: str = TABLES, *, so_far: bool = False
+    description: str, data: str = TABLES, *, so_far: bool = False, **flags: str
 ) -> argparse.Namespace:
     """Parse the arguments that all experiments share; ``data`` says what ``--data`` may be.
 
-    Studies of many hours can also report ``--so-far``.
+    Studies of many hours can also report ``--so-far``; ``flags`` are flags of a study's own, with
+    what they do.
     """
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--data", required=True, help=data)
@@ -39,6 +40,8 @@ def experiment_arguments(
         parser.add_argument(
             "--so-far", action="store_true", help="compute nothing; tables of the finished cells"
         )
+    for name, words in flags.items():
+        parser.add_argument(f"--{name}", action="store_true", help=words)
     return parser.parse_args()
 
 

@@ -31,10 +31,8 @@ if TYPE_CHECKING:
 TABLES = ("higgs", "jannis", "covertype", "house_sales", "bike_sharing_demand", "superconduct")
 BUDGETS: dict[str, dict[str, Any]] = {  # dearest first
     "psilonnet": {},
-    "psilonnet, no knots": {"knots": 0},
     "psilonnet, 1,000 steps": {"max_steps": 1000},
     "psilonnet, 300 steps": {"max_steps": 300},
-    "psilonnet, 300 steps, no knots": {"max_steps": 300, "knots": 0},
 }
 RIVALS = ("LightGBM", "XGBoost", "CatBoost", "RealMLP")
 YARDSTICK = "CatBoost"

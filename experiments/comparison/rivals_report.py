@@ -6,6 +6,8 @@ from math import exp, log
 from statistics import mean, median
 from typing import TYPE_CHECKING, Any
 
+from experiments.data import DEVELOPMENT
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
@@ -14,12 +16,6 @@ Line = dict[str, str]
 Losses = dict[str, dict[str, float]]  # table -> model -> test loss
 SPLITS = ("0", "1", "2")  # their seeds
 OURS, YARDSTICK = "psilonnet", "CatBoost"
-# Recipes were chosen on these; the others were first seen when the recipe was frozen.
-DEVELOPMENT = (
-    "higgs", "house_sales", "road_safety", "jannis", "bike_sharing_demand", "cpu_act",
-    "brazilian_houses", "heloc", "elevators", "covertype", "superconduct", "wine_quality",
-    "miniboone", "albert",
-)  # fmt: skip
 TITLE = """# What users would pick instead
 
 Test loss (root mean squared error in quartile deviations, or cross-entropy) after 2,000 training

@@ -15,13 +15,18 @@ import numpy as np
 from sklearn.metrics import log_loss
 
 from experiments.cells import experiment_arguments, run_study, write_csv
-from psilonnet import PSiLONClassifier
+from psilonnet import Design, PSiLONClassifier
 
 if TYPE_CHECKING:
     from experiments.cells import Cell
 
 ROWS, UNSEEN, SEEDS = 2000, 20_000, 10
-SETTINGS: dict[str, Any] = {"width": 64, "depth": 2, "max_steps": 1000, "knots": 0}
+SETTINGS: dict[str, Any] = {
+    "designs": [Design(), Design(directions="l2")],
+    "width": 64,
+    "depth": 2,
+    "max_steps": 1000,
+}
 COLUMNS = ("two", "two and noise")
 FIGURES = ("held_out_score", "accuracy", "log_loss", "reg_strength", "temperature")
 

@@ -20,7 +20,7 @@ from sklearn.metrics import log_loss
 
 from experiments.cells import experiment_arguments, run_study, write_csv
 from experiments.data import load_table
-from psilonnet import PSiLONClassifier
+from psilonnet import Design, PSiLONClassifier
 from psilonnet.estimators import TEMPERATURE_ERRORS, fit_temperature
 
 if TYPE_CHECKING:
@@ -34,19 +34,16 @@ REAL = (
 BUNDLED = ("iris", "wine", "breast_cancer", "digits")  # with scikit-learn
 MADE_UP = ("separable", "noisy", "noise", "three_classes", "imbalanced")
 ROWS = 100
-SETTINGS: dict[str, Any] = {"width": 32, "knots": 0, "max_steps": 300, "learning_rate": 5e-3}
+SETTINGS: dict[str, Any] = {"designs": [Design()], "width": 32, "max_steps": 300}
 TRIED = (0.0, 0.5, 1.0, 2.0, 3.0)  # standard errors
 
 
 class Recorded(PSiLONClassifier):
     """A classifier that keeps what its temperature was fitted on."""
 
-    def _after_choice(self, choice: Any, problem: Any) -> None:
-        super()._after_choice(choice, problem)
-        self.recorded_: tuple[Any, Any, Any, Any] = (
-            choice.outputs,
-            *problem.truth(choice.held_out),
-        )
+    def _calibrated(self, target: Any, outputs: Any, truth: tuple[Any, Any, Any]) -> Any:
+        self.recorded_ = (outputs, *truth)
+        return super()._calibrated(target, outputs, truth)
 
 
 def all_tables() -> list[Cell]:
@@ -92,21 +89,23 @@ def compute(cell: Cell, *, data: str) -> Cell:
         warnings.simplefilter("ignore")  # of rows far outside a hundred rows
         model.fit(x, y)
         logits = model.decision_function(unseen) * model.temperature_
-    found: Cell = {"off": {"temperature": 1.0, "loss": _loss(logits, truth, 1.0, model)}}
+    judge = (logits, truth, model.classes_)
+    found: Cell = {"off": {"temperature": 1.0, "loss": log_loss_at(1.0, *judge)}}
     for errors in TRIED:
         temperature = fit_temperature(*model.recorded_, errors)
-        loss = _loss(logits, truth, temperature, model)
+        loss = log_loss_at(temperature, *judge)
         found[f"{errors:g}"] = {"temperature": temperature, "loss": loss}
     return found
 
 
-def _loss(logits: Any, truth: Any, temperature: float, model: PSiLONClassifier) -> float:
+def log_loss_at(temperature: float, logits: Any, truth: Any, classes: Any) -> float:
+    """Return the log loss of logits, of which two classes have one, divided by a temperature."""
     scaled = np.asarray(logits) / temperature
     if scaled.ndim == 1:
         scaled = np.stack([np.zeros_like(scaled), scaled], axis=1)
     odds = np.exp(scaled - scaled.max(axis=1, keepdims=True))
     shares = odds / odds.sum(axis=1, keepdims=True)
-    return float(log_loss(truth, shares, labels=model.classes_))
+    return float(log_loss(truth, shares, labels=classes))
 
 
 def main() -> None:

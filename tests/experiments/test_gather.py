@@ -11,7 +11,6 @@ from experiments.cells import run_study
 from experiments.comparison import costs, learning_curves, rivals
 from experiments.gather import StudyResults
 from experiments.paper import tabular
-from experiments.studies import steps, strengths
 from psilonnet.scale import Results, cell_key
 
 
@@ -115,7 +114,7 @@ def test_a_command_gathers_studies_by_their_names(tmp_path, monkeypatch, capsys)
     assert not (tmp_path / "studies").exists()
 
 
-@pytest.mark.parametrize("study", [costs, learning_curves, rivals, steps, strengths, tabular])
+@pytest.mark.parametrize("study", [costs, learning_curves, rivals, tabular])
 def test_committed_studies_have_all_their_cells(study, repo, tmp_path):
     name = study.__name__.rpartition(".")[2]
     committed = (repo / "experiments" / "results" / "cells" / f"{name}.jsonl").read_bytes()

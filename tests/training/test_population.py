@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from psilonnet.nn import VARIANTS, PlainNet, PSiLONNet, PSiLONResNet, make_net, path_norm_penalty
+from psilonnet.nn import VARIANTS, PSiLONNet, PSiLONResNet, make_net
 from psilonnet.training import (
     PopulationTooLargeError,
     join_populations,
@@ -10,7 +10,6 @@ from psilonnet.training import (
     repeat_member,
     stack_members,
     take_members,
-    weigh_members,
 )
 from psilonnet.training.population import _memory_available, check_memory
 
@@ -87,47 +86,15 @@ def test_available_memory_is_known_here():
     assert _memory_available() > 2**20
 
 
-@pytest.mark.parametrize("prune_mix", [0.0, 0.4, 1.0])
-@pytest.mark.parametrize("kind", [PSiLONNet, PSiLONResNet])
-def test_networks_with_and_without_knots_are_one_population(kind, prune_mix, generator):
-    edges = torch.randn(3, 6, generator=generator).sort(dim=-2).values
-    sizes = {"width": 10, "depth": 2, "generator": generator}
-    plain, split = (
-        stack_members([kind(6, 2, edges=own, **sizes) for _ in range(2)]) for own in (None, edges)
-    )
-    for net in (plain, split):
-        with torch.no_grad():
-            net.layers[0].direction.mul_(30.0)
-            net.layers[1].length.fill_(0.5)
-        net.set_prune_mix(prune_mix)
-    before = torch.random.get_rng_state()
-    joined = join_populations([plain, split, plain])
-    assert torch.random.get_rng_state().equal(before)  # nothing is drawn
+def test_populations_are_joined_with_their_own_knots(generator):
+    sizes = {"width": 10, "depth": 2, "generator": generator, "members": (2,)}
+    nets = [
+        PSiLONNet(6, 2, edges=torch.randn(3, 6, generator=generator).sort(dim=-2).values, **sizes)
+        for _ in range(2)
+    ]
+    joined = join_populations(nets)
     x = 5 * torch.randn(7, 6, generator=generator)
-    torch.testing.assert_close(joined(x), torch.cat([plain(x), split(x), plain(x)]))
-    bounds = [path_norm_penalty(net) for net in (plain, split, plain)]
-    torch.testing.assert_close(path_norm_penalty(joined), torch.cat(bounds))
-    sparsities = [net.exact_sparsity() for net in (plain, split, plain)]
-    torch.testing.assert_close(joined.exact_sparsity(), torch.cat(sparsities))
-    matrices = PlainNet(joined)
-    for member in range(6):  # taken out, a member without knots has none
-        alone = matrices.member(member)
-        assert (alone.layers[0].split == "knots") == (member in (2, 3))
-        torch.testing.assert_close(alone(x)[0], matrices(x)[member])
-
-
-def test_weights_of_an_average_go_into_the_last_layer(generator):
-    population = random_net("P-Net", generator, members=(3,))
-    weights = [0.5, 0.3, 0.2]
-    weighted = weigh_members(population, weights)
-    x = torch.randn(5, 6, generator=generator)
-    share = torch.tensor(weights)
-    expected = (share[:, None, None] * population(x)).sum(dim=0)
-    torch.testing.assert_close(weighted(x).mean(dim=0), expected)
-    bound = (share * path_norm_penalty(population)).sum()
-    torch.testing.assert_close(path_norm_penalty(weighted).mean(), bound)
-    with pytest.raises(ValueError, match="without lengths"):
-        weigh_members(random_net("S-Net without WN", generator, members=(3,)), weights)
+    torch.testing.assert_close(joined(x), torch.cat([net(x) for net in nets]))
 
 
 def pruned(net):
@@ -141,6 +108,7 @@ def pruned(net):
         lambda generator: pruned(random_net("P-Net", generator)),
         lambda generator: random_net("P-Net", generator).double(),
         lambda generator: PSiLONNet(6, 2, width=10, depth=3, normalization="ball"),
+        lambda generator: PSiLONNet(6, 2, width=10, depth=3, edges=torch.zeros(1, 6)),
     ],
 )
 def test_networks_that_compute_otherwise_do_not_share_a_population(other, generator):
@@ -149,8 +117,3 @@ def test_networks_that_compute_otherwise_do_not_share_a_population(other, genera
         stack_members(nets)
     with pytest.raises(ValueError, match="of one population must have the same layers"):
         join_populations([stack_members([net]) for net in nets])
-
-
-def test_weights_are_one_for_each_member(generator):
-    with pytest.raises(ValueError, match=r"one weight for each of the 3 members. Got 1"):
-        weigh_members(random_net("P-Net", generator, members=(3,)), [1.0])

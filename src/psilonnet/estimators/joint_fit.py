@@ -99,11 +99,17 @@ class Fits(Protocol):
     ) -> Fitting[None]:
         """Fit, and yield the populations that have to be trained for it."""
 
+    def free_candidates(self) -> Any:
+        """Free the memory of the networks that were not chosen."""
+
 
 def fit_together(
     models: Sequence[Fits], tables: Iterable[tuple[Any, Any]]
 ) -> list[Exception | None]:
-    """Fit each model to its own table ``(X, y)``; return what went wrong with each, or None."""
+    """Fit each model to its own table ``(X, y)``; return what went wrong with each, or None.
+
+    No candidates are kept: the models have no :meth:`with_selection`.
+    """
     fits = [
         model._fitting(X, y, None, None, None) for model, (X, y) in zip(models, tables, strict=True)
     ]
@@ -113,6 +119,8 @@ def fit_together(
         asked = {number: _advance(fits[number], given) for number, given in outcomes.items()}
         jobs = {number: job for number, job in asked.items() if isinstance(job, Job)}
         errors |= {number: error for number, error in asked.items() if isinstance(error, Exception)}
+        for number in asked.keys() - jobs.keys() - errors.keys():
+            models[number].free_candidates()  # of many models they would fill the memory
         outcomes = {}
         for numbers in _shared(jobs):
             results = _run([jobs[number] for number in numbers])

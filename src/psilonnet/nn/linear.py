@@ -121,10 +121,6 @@ class NormalizedLinear(nn.Module):
         """The number of pieces of each input coordinate."""
         return self.direction.shape[-2]
 
-    def used_pieces(self) -> Tensor:
-        """Return which pieces an input can get to, of a shape that broadcasts to (out, pieces)."""
-        return torch.ones(1, self.pieces, dtype=torch.bool, device=self.direction.device)
-
     @torch.no_grad()
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
         """Draw a new direction, set the length to 1 (0 in a residual block) and the bias to 0."""

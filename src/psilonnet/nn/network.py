@@ -82,11 +82,7 @@ class Network(nn.Sequential):
 
     def _mean_over_vectors(self, measure: Callable[[Tensor], Tensor]) -> Tensor:
         vectors = [measure(weight) for weight in self.weights()]  # each (*members, out, pieces)
-        pairs = zip(self.layers, vectors, strict=True)
-        used = [layer.used_pieces().expand_as(v) for layer, v in pairs]
-        counted = torch.cat([u.flatten(-2) for u in used], dim=-1)
-        measured = torch.cat([v.flatten(-2) for v in vectors], dim=-1)
-        return (measured * counted).sum(dim=-1) / counted.sum(dim=-1)
+        return torch.cat([measured.flatten(-2) for measured in vectors], dim=-1).mean(dim=-1)
 
 
 def first_layer(

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from psilonnet.functional import knots, relu
 from psilonnet.nn.linear import LayerSettings, NormalizedLinear
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
-
-UNREACHED = 2.0**100  # an edge that no column gets to; exact in every dtype
 
 
 class ReLULinear(NormalizedLinear):
@@ -54,34 +51,6 @@ class KnotLinear(NormalizedLinear):
         _check_edges(edges)
         super().__init__(edges.shape[-1], out_features, edges.shape[-2] + 1, **settings)
         self.register_buffer("edges", edges.detach().to(self.direction.dtype))
-
-    @classmethod
-    @torch.no_grad()
-    def unsplit(cls, layer: NormalizedLinear, pieces: int) -> KnotLinear:
-        """Return a layer equal to one without pieces; its knots are out of reach.
-
-        Networks with and without knots can then be members of one population.
-        """
-        *members, n_out, _, n_in = layer.direction.shape
-        v = layer.direction
-        edges = v.new_full((*members, pieces - 1, n_in), UNREACHED)
-        with torch.device("meta"):  # shapes only: nothing is drawn
-            equal = cls(edges, n_out, members=tuple(members), normalization=layer.normalization)
-        direction = v.new_zeros(*members, n_out, pieces, n_in)
-        direction[..., :1, :] = v
-        equal.direction, equal.edges = nn.Parameter(direction), edges
-        equal.prune_mix = layer.prune_mix.clone()
-        for name in ("length", "bias"):
-            parameter = getattr(layer, name)
-            setattr(equal, name, None if parameter is None else nn.Parameter(parameter.clone()))
-        equal._choose_stage()
-        return equal
-
-    def used_pieces(self) -> Tensor:
-        """Return which pieces an input can get to: all but those behind an edge out of reach."""
-        reached = (self.edges < UNREACHED).any(dim=-1)  # (..., pieces - 1)
-        first = torch.ones_like(reached[..., :1])
-        return torch.cat((first, reached), dim=-1).unsqueeze(-2)
 
     def split(self, x: Tensor) -> Tensor:
         """Return the pieces of rows, of shape (..., rows, pieces * in)."""

@@ -13,7 +13,7 @@ from psilonnet.functional import crelu, knots, relu
 from psilonnet.nn.chain import plain_chain
 from psilonnet.nn.crelu import CReLULinear
 from psilonnet.nn.network import Network
-from psilonnet.nn.pieces import UNREACHED, KnotLinear, ReLULinear
+from psilonnet.nn.pieces import KnotLinear, ReLULinear
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -61,13 +61,8 @@ class PlainLayer:
     def member(self, number: int) -> PlainLayer:
         """Return the layer of one member, with a member axis of length one."""
         own = slice(number, number + 1)
-        weight, bias = self.weight[own], self.bias[own]
-        if self.edges is None:
-            return PlainLayer(weight, bias, self.split)
-        edges = self.edges[own]
-        if bool((edges == UNREACHED).all()):
-            return PlainLayer(weight[..., :1, :], bias, "none")
-        return PlainLayer(weight, bias, self.split, edges)
+        edges = None if self.edges is None else self.edges[own]
+        return PlainLayer(self.weight[own], self.bias[own], self.split, edges)
 
     def pieces(self, h: Tensor) -> Tensor:
         """Map (members, rows, in) to (members, rows, pieces, in)."""

@@ -24,7 +24,6 @@ from psilonnet.training.population import (
     repeat_member,
     stack_members,
     take_members,
-    weigh_members,
 )
 from psilonnet.training.projected import project_directions_
 from psilonnet.training.pruning import Pruning, live_widths
@@ -70,5 +69,4 @@ __all__ = [
     "trapezoid",
     "trapezoid_of",
     "warm_path",
-    "weigh_members",
 ]

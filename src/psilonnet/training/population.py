@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor, nn
 
-from psilonnet.nn import KnotLinear
-
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -100,13 +98,7 @@ def stack_members(nets: Sequence[Network]) -> Network:
 
 
 def join_populations(nets: Sequence[Network]) -> Network:
-    """Return the population of all members of some populations of one shape.
-
-    Some of them may have knots; the knots of the others are then out of reach.
-    """
-    pieces = max(net.layers[0].pieces for net in nets)
-    if any(net.layers[0].pieces != pieces for net in nets):
-        nets = [net if net.layers[0].pieces == pieces else _with_knots(net, pieces) for net in nets]
+    """Return the population of all members of some populations of one shape."""
     _check_alike(nets)
     first = nets[0]
     joined = copy.deepcopy(first)
@@ -124,34 +116,6 @@ def _edges_of_members(layer: NormalizedLinear) -> Tensor:
     """Return edges of shape (members, pieces - 1, in)."""
     edges = layer.get_buffer("edges")
     return edges if edges.dim() == 3 else edges.expand(len(layer.direction), -1, -1)
-
-
-def _with_knots(net: Network, pieces: int) -> Network:
-    split = copy.deepcopy(net)
-    split[0] = KnotLinear.unsplit(net.layers[0], pieces)
-    return split
-
-
-@torch.no_grad()
-def weigh_members(net: Network, weights: Sequence[float]) -> Network:
-    """Return the population whose plain average is the weighted average of another.
-
-    The weights go into the lengths and biases of the last layer.
-    """
-    weighted = copy.deepcopy(net)
-    last = weighted.layers[-1]
-    factors = torch.tensor(weights).to(last.direction) * len(weights)
-    if len(weights) != members_of(net):
-        raise ValueError(
-            f"There must be one weight for each of the {members_of(net)} members. "
-            f"Got {len(weights)}."
-        )
-    if last.length is None:
-        raise ValueError("The members of a population without lengths cannot be weighed.")
-    for parameter in (last.length, last.bias):
-        if parameter is not None:
-            parameter.mul_(factors.unsqueeze(-1))
-    return weighted
 
 
 def repeat_member(net: Network, count: int) -> Network:

@@ -6,7 +6,7 @@ from experiments.comparison import costs
 
 
 def test_costs_are_measured_and_drawn(tmp_path, data_dir, monkeypatch):
-    monkeypatch.setattr(costs, "BUDGETS", {"psilonnet": {"max_steps": 2, "width": 4, "knots": 0}})
+    monkeypatch.setattr(costs, "BUDGETS", {"psilonnet": {"max_steps": 2, "width": 4}})
     cell = {"dataset": "bike_sharing_demand", "model": "psilonnet", "seed": 0}
     measured = costs.compute(cell, data=data_dir)
     assert 0 < measured["test_loss"] < 10

@@ -5,8 +5,8 @@ import sys
 
 from experiments import frames
 from experiments.comparison import rivals
-from experiments.comparison.rivals_report import DEVELOPMENT, figures, ranks, wins, write_report
-from experiments.data import ALL
+from experiments.comparison.rivals_report import figures, ranks, wins, write_report
+from experiments.data import ALL, DEVELOPMENT
 from psilonnet.scale import Results
 
 # table -> losses of three models
@@ -91,7 +91,7 @@ def test_a_report_so_far_computes_nothing_and_says_what_is_missing(tmp_path, mon
 def test_our_estimator_is_one_of_the_rivals(data_dir, monkeypatch):
     for kind in ("PSiLONClassifier", "PSiLONRegressor"):
         estimator = getattr(frames, kind)
-        quick = {"max_steps": 2, "width": 4, "knots": 0, "reg_strength": 1e-3}
+        quick = {"max_steps": 2, "width": 4}
         monkeypatch.setattr(
             frames, kind, lambda estimator=estimator, quick=quick, **k: estimator(**k, **quick)
         )
