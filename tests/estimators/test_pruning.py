@@ -16,8 +16,8 @@ from psilonnet.estimators.pruning import (
     CUTS,
     MOST_PRUNED,
     PRUNE_STEPS,
+    _sparsest_good_cut,
     prune_candidates,
-    sparsest_good_cut,
 )
 from psilonnet.estimators.selection import HeldOut
 
@@ -120,7 +120,7 @@ def test_the_sparsest_good_cut_is_taken_else_the_best():
     def chosen(dense, *losses):
         usual, *rest = (np.full((4, 1), np.sqrt(loss)) for loss in (dense, *losses))
         outputs = dict(zip(CUTS, rest, strict=True))
-        return CUTS.index(sparsest_good_cut(outputs, usual, HeldOut(problem, np.arange(4))))
+        return CUTS.index(_sparsest_good_cut(outputs, usual, HeldOut(problem, np.arange(4))))
 
     assert chosen(1.0, 1.015, 0.999) == 0
     assert chosen(1.0, 1.03, 1.0) == 1
