@@ -29,7 +29,6 @@ TESTED_BY = {
     "estimators/devices": "estimators/test_bad_inputs",
     "estimators/fitted": "estimators/test_base",
     "estimators/parameters": "estimators/test_bad_inputs",
-    "estimators/summary": "estimators/test_base",
     "estimators/exports": "estimators/test_saving",
     "functional/pieces": "functional/test_weight_norm",
     "nn/crelu": "nn/test_linear",

@@ -8,6 +8,7 @@ import torch
 from estimators.messy import SMALL
 from psilonnet import PSiLONRegressor
 from psilonnet.estimators.folds import Folds
+from psilonnet.estimators.joint_fit import Job
 from psilonnet.estimators.paths import train_designs
 from psilonnet.estimators.problem import Problem
 from psilonnet.estimators.progress import Progress
@@ -36,11 +37,14 @@ def make_settings(**parameters):
 
 def train(folds, recipe, progress=None):
     """Train all designs; return what came of them."""
-    training = train_designs(folds, recipe, progress or Progress(False))
-    outcome = None
-    while True:
-        try:
-            job = training.send(outcome)
-        except StopIteration as end:
-            return end.value
-        outcome = job.run()
+    return drive(train_designs(folds, recipe, progress or Progress(False)), Job.run)
+
+
+def drive(fitting, run):
+    """Run the jobs that are asked for; return what comes of them."""
+    try:
+        job = next(fitting)
+        while True:
+            job = fitting.send(run(job))
+    except StopIteration as end:
+        return end.value

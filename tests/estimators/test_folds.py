@@ -17,10 +17,10 @@ from psilonnet.estimators.folds import (
     Folds,
     GivenRows,
     NothingHeldOutError,
+    _hold_out,
+    _merge_within_sides,
     deal_folds,
-    hold_out,
     make_splits,
-    merge_within_sides,
     splits_of,
 )
 from psilonnet.estimators.problem import Problem
@@ -92,22 +92,22 @@ def test_groups_are_dealt_by_their_rarest_class():
 )
 def test_the_reason_is_told_when_nothing_can_be_held_out(strata, groups, reason):
     with pytest.raises(NothingHeldOutError, match=reason):
-        hold_out(given_rows(strata, groups), None, 0)
+        _hold_out(given_rows(strata, groups), None, 0)
 
 
 def test_folds_that_are_asked_for_are_made_of_small_tables_too():
     given = given_rows(np.zeros(7, dtype=int))
-    assert sorted(len(held) for _, held in hold_out(given, 3, 0)) == [2, 2, 3]
-    assert len(hold_out(given, 7, 0)) == 7
+    assert sorted(len(held) for _, held in _hold_out(given, 3, 0)) == [2, 2, 3]
+    assert len(_hold_out(given, 7, 0)) == 7
     with pytest.warns(HeldOutWarning, match=r"'cv' parameter asks for 9 folds\. Only 7 "):
-        assert len(hold_out(given, 9, 0)) == 7
+        assert len(_hold_out(given, 9, 0)) == 7
 
 
 def test_equal_rows_are_merged_within_a_side_only():
     distinct = np.array([0, 0, 0, 1, 1])
     zeros = np.zeros(5, dtype=int)
     given = GivenRows(np.arange(5), distinct, np.array([1.0, 2, 4, 8, 16]), zeros, None, 0, 5)
-    merged = merge_within_sides(given, [(np.array([0, 1, 3]), np.array([2, 4]))])
+    merged = _merge_within_sides(given, [(np.array([0, 1, 3]), np.array([2, 4]))])
     rows, weight, ((train, held),) = merged
     assert sorted(zip(rows[train], weight[train], strict=True)) == [(0, 3.0), (1, 8.0)]
     assert sorted(zip(rows[held], weight[held], strict=True)) == [(0, 4.0), (1, 16.0)]
@@ -172,7 +172,7 @@ def test_a_row_is_never_parted_whatever_its_weight():
     weight = np.ones(60)
     weight[7] = 500.0
     given = given_rows(y, weight=weight)
-    for _, held in hold_out(given, 5, 0):
+    for _, held in _hold_out(given, 5, 0):
         assert (held == 7).sum() <= 1
     ones, y = torch.ones(60), torch.as_tensor(y)[:, None].float()
     problem = Problem(

@@ -15,15 +15,15 @@ from psilonnet.estimators.paths import (
     LONGEST,
     PART,
     LostNetworksWarning,
+    _history_of,
+    _path_job,
     _PathKeeper,
-    history_of,
     make_candidate,
-    path_job,
     warn_lost,
 )
 from psilonnet.estimators.problem import View
 from psilonnet.estimators.progress import Progress
-from psilonnet.estimators.recipe import SNAPSHOTS, auto_factor
+from psilonnet.estimators.recipe import SNAPSHOTS, _auto_factor
 from psilonnet.training import DivergedError
 
 
@@ -31,7 +31,7 @@ def run_path(folds, recipe, design=None, best=float("inf")):
     """Train one design; return what was kept of it, and the finished run."""
     view = View(folds.problem, design or recipe.designs[0], recipe.width, recipe.depth, seed=0)
     keeper = _PathKeeper(recipe, len(folds.splits), Progress(False), best)
-    return keeper, path_job(view, folds, recipe, keeper).run()
+    return keeper, _path_job(view, folds, recipe, keeper).run()
 
 
 # Snapshots.
@@ -61,8 +61,8 @@ def test_automatic_strengths_follow_the_rows():
     model = PSiLONRegressor(**SMALL).fit(x, x[:, 0])
     strengths = sorted(set(model.path_["reg_strength"]))
     assert len(strengths) == SNAPSHOTS
-    assert strengths[0] == pytest.approx(5e-5 * auto_factor(60))
-    assert strengths[-1] == pytest.approx(0.1 * auto_factor(60))
+    assert strengths[0] == pytest.approx(5e-5 * _auto_factor(60))
+    assert strengths[-1] == pytest.approx(0.1 * _auto_factor(60))
 
 
 def test_snapshots_are_averages_of_the_weights_where_their_strength_is_reached():
@@ -129,7 +129,7 @@ def test_level_part_goes_on_while_the_held_out_loss_falls():
     losses = dict(zip(run.history.step, run.history.valid_loss.mean(dim=1).tolist(), strict=True))
     for step in range(recipe.path.level, keeper.path.level, block):
         assert losses[step] < 0.99 * losses[step - block]
-    history = history_of(run)
+    history = _history_of(run)
     assert history["step"][-1] == run.step
     assert not np.isnan(history["train_loss"]).any()
 
@@ -191,7 +191,7 @@ def test_networks_that_diverge_are_counted_and_the_design_has_no_further_snapsho
     assert keeper.snapshots == []
     with pytest.warns(LostNetworksWarning, match=r"1 of 2 networks of the design 'L1' diverged .*"):
         warn_lost(run, recipe.designs[0])
-    assert history_of(run)["step"][-1] == 50
+    assert _history_of(run)["step"][-1] == 50
     lost = pytest.warns(LostNetworksWarning, match="the first at step 1 with loss")
     with lost, pytest.raises(DivergedError):
         train(make_folds(y), recipe)

@@ -14,7 +14,7 @@ from estimators.small_paths import make_folds, make_settings, train
 from psilonnet import Design, PSiLONClassifier, PSiLONRegressor
 from psilonnet.estimators import progress as progress_module
 from psilonnet.estimators.problem import View
-from psilonnet.estimators.progress import Progress, step_cost
+from psilonnet.estimators.progress import Progress, _step_cost
 
 TWO = {**SMALL, "max_steps": 20, "designs": [Design(), Design(pieces=2)], "reg_strength": 1e-3}
 X = np.random.default_rng(0).normal(size=(60, 2))
@@ -100,7 +100,7 @@ def test_nothing_is_shown_unless_it_is_asked_for(bars, capsys):
 def test_steps_of_larger_networks_count_more():
     problem = make_folds().problem
     small, large = (View(problem, Design(pieces=k), 128, 3, 0) for k in (1, 8))
-    assert step_cost(large) - step_cost(small) == 7 * 2 * 128
+    assert _step_cost(large) - _step_cost(small) == 7 * 2 * 128
 
 
 def test_silent_progress_takes_everything_and_shows_nothing(bars, capsys):

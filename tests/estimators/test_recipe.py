@@ -13,10 +13,10 @@ from psilonnet.estimators.recipe import (
     STRONGEST,
     TINY,
     WEAKEST,
-    auto_factor,
-    auto_steps,
+    _auto_factor,
+    _auto_steps,
+    _path_strengths,
     make_recipe,
-    path_strengths,
 )
 
 
@@ -26,30 +26,30 @@ def recipe(rows, *, alone=False, **parameters):
 
 
 def test_steps_are_constant_up_to_a_batch_and_then_grow_with_the_root_of_the_rows():
-    assert auto_steps(10) == auto_steps(256) < auto_steps(257)
-    assert auto_steps(8000) == 2 * auto_steps(2000)
-    assert auto_steps(10**7) == 3 * auto_steps(2000)
-    steps = [auto_steps(rows) for rows in range(1, 50_000, 97)]
+    assert _auto_steps(10) == _auto_steps(256) < _auto_steps(257)
+    assert _auto_steps(8000) == 2 * _auto_steps(2000)
+    assert _auto_steps(10**7) == 3 * _auto_steps(2000)
+    steps = [_auto_steps(rows) for rows in range(1, 50_000, 97)]
     assert steps == sorted(steps)
-    assert auto_steps(100, batch_size=99) > auto_steps(100, batch_size=100)
+    assert _auto_steps(100, batch_size=99) > _auto_steps(100, batch_size=100)
 
 
 def test_few_rows_have_strong_strengths():
-    factors = [auto_factor(rows) for rows in (10, 100, 300, 1000, 2000, 10**6)]
+    factors = [_auto_factor(rows) for rows in (10, 100, 300, 1000, 2000, 10**6)]
     assert factors == sorted(factors, reverse=True)
     assert factors[-1] == factors[-2] == 1
-    assert recipe(200).factor == auto_factor(200) > 1
+    assert recipe(200).factor == _auto_factor(200) > 1
     assert recipe(200, reg_strength=1e-3).factor == 1  # what was asked for is what is meant
 
 
 def test_automatic_strengths_are_even_in_the_logarithm():
-    points, asked = path_strengths("auto")
+    points, asked = _path_strengths("auto")
     assert points == asked
     assert len(points) == SNAPSHOTS
     assert (points[0], points[-1]) == (WEAKEST, STRONGEST)
     ratios = [b / a for a, b in pairwise(points)]
     assert max(ratios) == pytest.approx(min(ratios), rel=0.02)
-    assert path_strengths("auto", alone=True) == (
+    assert _path_strengths("auto", alone=True) == (
         (WEAKEST, FALLBACK_STRENGTH),
         (FALLBACK_STRENGTH,),
     )
@@ -68,7 +68,7 @@ def test_automatic_strengths_are_even_in_the_logarithm():
     ],
 )
 def test_strengths_that_are_asked_for_are_on_the_path(given, alone, points, asked):
-    assert path_strengths(given, alone=alone) == (points, asked)
+    assert _path_strengths(given, alone=alone) == (points, asked)
 
 
 def test_tiny_tables_have_fewer_designs():

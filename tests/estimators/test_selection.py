@@ -18,7 +18,7 @@ from psilonnet.estimators.selection import (
     MOST_PICKS,
     SELECTIONS,
     HeldOut,
-    bound_weight,
+    _bound_weight,
     choose,
     greedy_weights,
 )
@@ -157,9 +157,9 @@ def test_slider_never_goes_the_wrong_way():
 
 
 def test_words_of_the_slider_are_weights():
-    assert [bound_weight(word) for word in SELECTIONS] == list(SELECTIONS.values())
+    assert [_bound_weight(word) for word in SELECTIONS] == list(SELECTIONS.values())
     assert SELECTIONS["accurate"] == 0 < SELECTIONS["balanced"] < SELECTIONS["provable"]
-    assert bound_weight(np.float32(0.5)) == 0.5
+    assert _bound_weight(np.float32(0.5)) == 0.5
 
 
 def test_loss_is_reported_as_users_know_it():

@@ -134,8 +134,8 @@ def deal_folds(problem: Problem, given: GivenRows, cv: Any, seed: int) -> Folds:
     NothingHeldOutError
         If nothing can be held out.
     """
-    dealt = hold_out(given, cv, seed)
-    distinct, counts, splits = merge_within_sides(given, dealt)
+    dealt = _hold_out(given, cv, seed)
+    distinct, counts, splits = _merge_within_sides(given, dealt)
     whole = problem.parted(distinct, counts)
     splits = [(train, held) for train, held in splits if bool(whole.weight[held].any())]
     if not splits:
@@ -157,7 +157,7 @@ def _warn_of_rows_without_training(given: GivenRows, splits: Sequence[Split]) ->
         )
 
 
-def hold_out(given: GivenRows, cv: Any, seed: int) -> list[Split]:
+def _hold_out(given: GivenRows, cv: Any, seed: int) -> list[Split]:
     """Return splits as positions among the given rows; parameters as in :func:`deal_folds`."""
     if isinstance(cv, list):
         return _check_splits(given, cv)
@@ -291,7 +291,7 @@ def _check_splits(given: GivenRows, splits_given: Sequence[Any]) -> list[Split]:
     return splits
 
 
-def merge_within_sides(
+def _merge_within_sides(
     given: GivenRows, splits: Sequence[Split]
 ) -> tuple[Integers, Floats, list[Split]]:
     """Merge equal rows that are on the same side of every split.

@@ -73,7 +73,7 @@ class Candidate:
 
     def make_net(self) -> AveragedNet:
         """Return the plain average of the networks: folded weights, numbers of float32."""
-        return fold_average(self.view, self.trained)
+        return _fold_average(self.view, self.trained)
 
 
 class _Snapshot(NamedTuple):
@@ -151,7 +151,7 @@ def train_designs(folds: Folds, recipe: Recipe, progress: Progress) -> Generator
         view = View(folds.problem, design, recipe.width, recipe.depth, recipe.plan.seed)
         progress.begin(design.in_words(), recipe.path.steps, view)
         try:
-            run = yield path_job(view, folds, recipe, keeper)
+            run = yield _path_job(view, folds, recipe, keeper)
         except DivergedError as error:  # of one design; others may do
             lost = error
             histories.append({})
@@ -161,7 +161,7 @@ def train_designs(folds: Folds, recipe: Recipe, progress: Progress) -> Generator
                 )
             continue
         warn_lost(run, design)
-        history = history_of(run)
+        history = _history_of(run)
         histories.append(history)
         own = [make_candidate(number, view, folds, *taken) for taken in keeper.snapshots]
         candidates += [c for c in own if np.isfinite(c.outputs).all() and np.isfinite(c.bound)]
@@ -171,7 +171,7 @@ def train_designs(folds: Folds, recipe: Recipe, progress: Progress) -> Generator
     return Trained(candidates, histories)
 
 
-def path_job(view: View, folds: Folds, recipe: Recipe, *callbacks: Callback) -> Job:
+def _path_job(view: View, folds: Folds, recipe: Recipe, *callbacks: Callback) -> Job:
     """Return the job that trains a design along the path."""
     net = view.make_population(len(folds.splits), recipe.plan.batch_size)
     train = view.rows([train for train, _ in folds.splits])
@@ -204,7 +204,7 @@ def make_candidate(
     number: int, view: View, folds: Folds, strength: float, step: int, net: Network
 ) -> Candidate:
     """Return the networks of all folds, with what is known of them once they are folded."""
-    averaged = fold_average(view, net)
+    averaged = _fold_average(view, net)
     eye = torch.eye(view.problem.outputs, dtype=torch.float64)
     return Candidate(
         design=number,
@@ -212,7 +212,7 @@ def make_candidate(
         step=step,
         view=view,
         trained=net,
-        outputs=held_out_outputs(averaged, folds),
+        outputs=_held_out_outputs(averaged, folds),
         bound=float(input_moves(averaged, eye).sum()),
         near_sparsity=float(net.near_sparsity().mean()),
         sparsity=float(net.exact_sparsity().mean()),
@@ -220,7 +220,7 @@ def make_candidate(
 
 
 @torch.no_grad()
-def fold_average(view: View, net: Network) -> AveragedNet:
+def _fold_average(view: View, net: Network) -> AveragedNet:
     """Return the plain average of a population as numbers of float32.
 
     What pruning has left without use is removed.
@@ -237,7 +237,7 @@ def _rounded(layer: PlainLayer) -> PlainLayer:
     return replace(layer, weight=layer.weight.float().double(), bias=layer.bias.float().double())
 
 
-def held_out_outputs(net: AveragedNet, folds: Folds) -> Array:
+def _held_out_outputs(net: AveragedNet, folds: Folds) -> Array:
     """Return the outputs of each held-out row, by networks that were not trained on it."""
     x = folds.problem.x
     singles = [(part, member) for part in net.parts for member in range(part.members)]
@@ -248,7 +248,7 @@ def held_out_outputs(net: AveragedNet, folds: Folds) -> Array:
     return folds.average(outputs)
 
 
-def history_of(run: Run) -> dict[str, list[float]]:
+def _history_of(run: Run) -> dict[str, list[float]]:
     """Return the evaluations of a run, averaged over the members that are left."""
     history, own = run.history, list(run.members)
     return {

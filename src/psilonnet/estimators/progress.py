@@ -32,14 +32,14 @@ class Progress:
 
     def plan(self, views: list[tuple[View, int]]) -> None:
         """Begin, knowing the views that will be trained and for how many steps."""
-        total = sum(steps * step_cost(view) for view, steps in views)
+        total = sum(steps * _step_cost(view) for view, steps in views)
         if self.shown and not self.lines:
             form = "{desc}: {percentage:3.0f}%|{bar}| {elapsed} gone, {remaining} left{postfix}"
             self._bar = tqdm(total=total, leave=False, bar_format=form, desc="Fitting")
 
     def begin(self, stage: str, steps: int, view: View, times: int = 0) -> None:
         """Name the stage that begins; one that was not planned counts so many times its members."""
-        self._stage, self._cost = stage, step_cost(view) * max(1, times)
+        self._stage, self._cost = stage, _step_cost(view) * max(1, times)
         if self.lines:
             print(f"{stage}: {steps} steps.", file=sys.stderr, flush=True)
         if self._bar is not None:
@@ -72,7 +72,7 @@ class Progress:
             print(words, file=sys.stderr, flush=True)
 
 
-def step_cost(view: View) -> float:
+def _step_cost(view: View) -> float:
     """Return about what a step costs, in parameters."""
     inputs = view.problem.x.shape[1] * view.design.pieces
     return inputs * view.width + view.depth * view.width**2 + OVERHEAD

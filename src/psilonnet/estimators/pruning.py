@@ -84,7 +84,7 @@ def prune_candidates(
     if held_out is None:
         return [found[common[-1]] for found in pruned]
     outputs = {cut: _mean([found[cut] for found in pruned]) for cut in common}
-    cut = sparsest_good_cut(outputs, _mean(chosen), held_out)
+    cut = _sparsest_good_cut(outputs, _mean(chosen), held_out)
     return [found[cut] for found in pruned]
 
 
@@ -131,7 +131,7 @@ def _mean(candidates: Sequence[Candidate]) -> Array:
     return np.asarray(np.mean([c.outputs for c in candidates], axis=0))
 
 
-def sparsest_good_cut(outputs: dict[Cut, Array], dense: Array, held_out: HeldOut) -> Cut:
+def _sparsest_good_cut(outputs: dict[Cut, Array], dense: Array, held_out: HeldOut) -> Cut:
     """Return the sparsest cut that is good enough on the held-out rows.
 
     That is so unless its loss, less one standard error of the difference, is more than 2 % above

@@ -72,16 +72,16 @@ def make_recipe(parameters: dict[str, Any], rows: int, seed: int, *, alone: bool
         Whether nothing is held out: then there is one design and one strength.
     """
     automatic = isinstance(parameters["max_steps"], str)
-    steps = auto_steps(rows, parameters["batch_size"]) if automatic else parameters["max_steps"]
+    steps = _auto_steps(rows, parameters["batch_size"]) if automatic else parameters["max_steps"]
     level = round(LEVEL * steps)
-    points, asked = path_strengths(parameters["reg_strength"], alone=alone)
+    points, asked = _path_strengths(parameters["reg_strength"], alone=alone)
     designs = _designs(parameters, rows)
     free = isinstance(parameters["reg_strength"], str)
     one_batch = rows <= parameters["batch_size"]
     return Recipe(
         designs=designs[:1] if alone else designs,
         path=RisingPath(points, level, int(steps) - level, parameters["learning_rate"]),
-        factor=auto_factor(rows) if free else 1.0,
+        factor=_auto_factor(rows) if free else 1.0,
         asked=asked,
         early=tuple(round(share * level) for share in EARLY if free and share * level >= 1),
         plan=Plan(
@@ -114,13 +114,13 @@ def _designs(parameters: dict[str, Any], rows: int) -> tuple[Design, ...]:
     return sparse
 
 
-def auto_steps(rows: int, batch_size: int = 256) -> int:
+def _auto_steps(rows: int, batch_size: int = 256) -> int:
     """Return how many steps a training takes by default, before its level part is extended.
 
     600 for tables of up to one batch; then they grow with the root of the rows, from 1,000 to
     1,500 at 2,000 rows and to 4,500 at most.
 
-    >>> [auto_steps(rows) for rows in (100, 500, 2000, 8000, 100_000)]
+    >>> [_auto_steps(rows) for rows in (100, 500, 2000, 8000, 100_000)]
     [600, 1000, 1500, 3000, 4500]
     """
     if rows <= batch_size:
@@ -128,21 +128,21 @@ def auto_steps(rows: int, batch_size: int = 256) -> int:
     return round(min(3 * STEPS, max(1000, STEPS * sqrt(rows / 2000))))
 
 
-def auto_factor(rows: int) -> float:
+def _auto_factor(rows: int) -> float:
     """Return how many times as strong the strengths are for few rows as they are for 2,000.
 
-    >>> [auto_factor(rows) for rows in (50, 500, 2000, 10_000)]
+    >>> [_auto_factor(rows) for rows in (50, 500, 2000, 10_000)]
     [20.0, 4.0, 1.0, 1.0]
     """
     return min(LARGEST_FACTOR, max(1.0, 2000 / rows))
 
 
-def path_strengths(
+def _path_strengths(
     reg_strength: Any, *, alone: bool = False
 ) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """Return the strengths that a path goes through, and those that may be chosen.
 
-    >>> path_strengths(0.01)
+    >>> _path_strengths(0.01)
     ((5e-05, 0.01), (0.01,))
     """
     if isinstance(reg_strength, str):

@@ -27,7 +27,7 @@ ROUNDS = 30  # of the greedy average
 MOST_PICKS = 4  # different candidates in an average
 
 
-def bound_weight(selection: Any) -> float:
+def _bound_weight(selection: Any) -> float:
     """Return the weight of the bound that a parameter asks for."""
     return SELECTIONS[selection] if isinstance(selection, str) else float(selection)
 
@@ -117,7 +117,7 @@ def choose(
         return Choice([last], [1.0], candidates[last].outputs)
     outputs = np.stack([c.outputs for c in candidates])
     bounds = np.array([c.bound for c in candidates])
-    own = bound_weight(selection)
+    own = _bound_weight(selection)
 
     def costs(weight: float, averages: Array, average_bounds: Array) -> Array:
         loss = np.log(np.maximum(held_out.reported(averages), 1e-300))
