@@ -15,6 +15,7 @@ from sklearn.linear_model import LinearRegression
 import psilonnet
 from made_tables import stores
 from psilonnet import Design, PSiLONClassifier, PSiLONRegressor
+from psilonnet.estimators import fit_together
 from psilonnet.scale import fit_many, predict_many
 from psilonnet.scale.many import fit as fit_module
 from psilonnet.scale.many.fit import _plan_tasks
@@ -42,16 +43,33 @@ def test_each_group_has_its_model_and_its_line(convert, tmp_path):
     assert index.index.tolist() == sorted(frame.store.unique())
     assert (index.rows == 30).all()
     assert index.error.isna().all()
-    assert index.score.isna().all()  # nothing was held out
     predictions = predict_many(table, by="store", models=tmp_path / "m")
     for store, line in index.iterrows():
         own = (frame.store == store).to_numpy()
         model = psilonnet.load(tmp_path / "m" / line.path)
         assert model.lipschitz_bound_ == line.bound
+        assert model.held_out_score_ == line.score
         np.testing.assert_array_equal(
             model.predict(frame.loc[own, ["size", "town"]]), predictions[own]
         )
     assert not (tmp_path / "m" / "work").exists()
+
+
+def test_groups_too_small_to_hold_rows_out_have_no_score(tmp_path):
+    small = clone(FIXED).set_params(cv=None)
+    fit = {"by": "store", "target": "y", "estimator": small, "progress": False}
+    index = index_of(fit_many(stores(groups=2), out=tmp_path, **fit))
+    assert (index.rows == 30).all()
+    assert index.score.isna().all()
+
+
+def test_models_side_by_side_keep_no_candidates():
+    x = np.random.default_rng(0).normal(size=(60, 2))
+    models = [clone(FIXED), clone(FIXED)]
+    assert fit_together(models, [(x, x[:, 0]), (x, x[:, 1])]) == [None, None]
+    for model in models:
+        with pytest.raises(ValueError, match="They are gone"):
+            model.with_selection("provable")
 
 
 def test_second_call_fits_only_what_is_missing(tmp_path, monkeypatch):
