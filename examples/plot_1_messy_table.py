@@ -2,8 +2,8 @@
 A messy table
 =============
 
-Numbers with holes, words, booleans and dates go in as they are. The model chooses its own strength
-of regularisation and says, in the units of the table, how far its prediction can move.
+Numbers with holes, words, booleans and dates go in as they are. The model chooses how strongly it
+is regularised and says, in the units of the table, how far its prediction can move.
 """
 
 import numpy as np

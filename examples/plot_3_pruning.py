@@ -2,8 +2,8 @@
 Exact zeros
 ===========
 
-With ``prune=True`` the second half of training moves the weights to a projection that has exact
-zeros. The model keeps its accuracy and most of its weights vanish.
+With ``prune=True`` the networks that were chosen are trained on, towards a projection that has
+exact zeros. The model keeps its accuracy and most of its weights vanish.
 """
 
 from sklearn.datasets import load_breast_cancer
@@ -16,7 +16,7 @@ X_train, X_test, y_train, y_test = train_test_split(X, y, random_state=0, strati
 
 for prune in (False, True):
     model = PSiLONClassifier(
-        prune=prune, reg_strength=0.01, max_steps=1000, width=128, random_state=0, verbose=False
+        prune=prune, reg_strength=0.01, max_steps=600, width=64, random_state=0, verbose=False
     ).fit(X_train, y_train)
     print(
         f"prune={prune}: accuracy {model.score(X_test, y_test):.3f}, "

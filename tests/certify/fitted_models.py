@@ -3,8 +3,10 @@
 import numpy as np
 import pandas as pd
 
+from psilonnet import Design
+
 SMALL = {"width": 16, "depth": 2, "max_steps": 80, "learning_rate": 1e-2, "random_state": 0}
-QUICK = {**SMALL, "reg_strength": 1e-3, "knots": 0}
+QUICK = {**SMALL, "reg_strength": 1e-3, "designs": [Design()], "cv": 2}
 
 
 def table(n=150, seed=0):
@@ -25,12 +27,16 @@ def table(n=150, seed=0):
 
 MODELS = {
     "plain": {},
-    "robust": {"scaling": "robust"},
-    "knots": {"knots": 4},
-    "resnet": {"architecture": "resnet"},
-    "ensemble": {"n_members": 3},
-    "average": {"scaling": "log_tails", "knots": (0, 4), "selection": "average", "n_members": 2},
-    "pruned": {"prune": True, "architecture": "crelu"},
+    "clipped": {"designs": [Design(columns="clipped")]},
+    "knots": {"designs": [Design(columns="identity", pieces=4)]},
+    "resnet": {"designs": [Design(architecture="resnet")]},
+    "l2": {"designs": [Design(directions="l2")], "cv": 3},
+    "average": {
+        "designs": [Design(pieces=4), Design(columns="clipped", directions="l2")],
+        "reg_strength": (1e-4, 1e-3, 1e-2),
+        "selection": "accurate",
+    },
+    "pruned": {"prune": True, "designs": [Design(architecture="crelu")]},
 }
 
 

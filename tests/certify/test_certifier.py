@@ -242,7 +242,7 @@ def test_margin_of_zero_has_radius_zero():
 
 def test_a_radius_without_numbers_is_warned_about():
     city = np.array(["Lima", "Oslo", "Rome"] * 20)
-    model = PSiLONClassifier(width=8, depth=1, max_steps=20, reg_strength=1e-3, knots=0)
+    model = PSiLONClassifier(width=8, depth=1, max_steps=20, reg_strength=1e-3, cv=2)
     frame = pd.DataFrame({"same": 1.0, "city": city})
     model.fit(frame, city == "Oslo")
     with pytest.warns(UserWarning, match=r"table has none that vary.*delta=\{'city': 'any'\}"):

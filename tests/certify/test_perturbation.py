@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from certify.fitted_models import QUICK, table
-from psilonnet import PSiLONClassifier, PSiLONRegressor
+from psilonnet import Design, PSiLONClassifier, PSiLONRegressor
 from psilonnet.certify import Perturbation
 from psilonnet.deploy.predictor import Predictor
 
@@ -42,16 +42,16 @@ def test_deltas_in_own_units_move_only_their_columns():
 
 @pytest.mark.filterwarnings("ignore:Most values of these columns")  # one level was never seen
 @pytest.mark.parametrize("method", ["global", "local"])
-@pytest.mark.parametrize("knots", [0, 3])
-def test_categories_may_take_any_level(method, knots):
+@pytest.mark.parametrize("pieces", [1, 3])
+def test_categories_may_take_any_level(method, pieces):
     frame, y = table()
-    model = PSiLONRegressor(**{**QUICK, "knots": knots}).fit(frame, y)
+    model = PSiLONRegressor(**{**QUICK, "designs": [Design(pieces=pieces)]}).fit(frame, y)
     low, high = model.output_range(frame, {"city": "any", "flag": "any"}, method=method)
     for city in ("x", "y", "z", "never seen"):
         for flag in (True, False):
             after = model.predict(frame.assign(city=city, flag=flag))
             assert ((low <= after) & (after <= high)).all()
-    classifier = PSiLONClassifier(**{**QUICK, "knots": knots}).fit(frame, y > 0)
+    classifier = PSiLONClassifier(**{**QUICK, "designs": [Design(pieces=pieces)]}).fit(frame, y > 0)
     stays = classifier.is_robust(frame, {"city": "any"}, method=method)
     assert stays.dtype == bool
     before = classifier.predict(frame)
@@ -102,7 +102,7 @@ def test_times_may_move_by_less_than_they_are_cut_to():
     when = first + rng.integers(0, 3000, 200).astype("timedelta64[us]")
     frame = pd.DataFrame({"when": when, "wait": when - first})
     y = rng.normal(size=200) + (when - first).astype(float) / 1000
-    model = PSiLONRegressor(**{**QUICK, "scaling": "standard"}).fit(frame, y)
+    model = PSiLONRegressor(**{**QUICK, "designs": [Design(columns="identity")]}).fit(frame, y)
     assert model.encoder_.kinds == ("time", "duration")
     step = np.timedelta64(50, "us")
     low, high = model.output_range(frame, {"when": step, "wait": step})

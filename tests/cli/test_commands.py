@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from psilonnet import PSiLONRegressor
+from psilonnet import Design, PSiLONRegressor
 from psilonnet.cli.rows import read_training
 from psilonnet.tables import LossWarning, TextStyle
 from typed import process, refusal
@@ -67,7 +67,9 @@ def test_predictions_are_written_and_piped(folder):
 def test_several_targets_have_a_column_each(folder):
     table = pl.read_parquet(folder / "data.parquet").select("age", "city")
     y = np.random.default_rng(0).normal(size=(len(table), 2))
-    model = PSiLONRegressor(max_steps=2, width=4, reg_strength=1e-3, knots=0, verbose=False)
+    model = PSiLONRegressor(
+        max_steps=2, width=4, reg_strength=1e-3, designs=[Design()], cv=2, verbose=False
+    )
     model.fit(table, y).save(folder / "two.psilon")
     lines = run("predict", folder / "two.psilon", folder / "data.csv").splitlines()
     assert lines[0] == "prediction 0,prediction 1"

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from psilonnet import PSiLONRegressor
+from psilonnet import Design, PSiLONRegressor
 from typed import process, typed
 
 
@@ -20,7 +20,9 @@ def run(*words):
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("predict_files")
     x = np.random.default_rng(0).normal(size=(200, 2))
-    model = PSiLONRegressor(width=16, max_steps=20, reg_strength=1e-3, knots=0, verbose=False)
+    model = PSiLONRegressor(
+        width=16, max_steps=20, reg_strength=1e-3, designs=[Design()], cv=2, verbose=False
+    )
     model.fit(x, x[:, 0]).save(folder / "m.psilon")
     (folder / "in").mkdir()
     for k in range(2):

@@ -3,9 +3,18 @@
 import numpy as np
 import pandas as pd
 
+from psilonnet import Design
 from psilonnet.deploy.predictor import Predictor
 
-QUICK = {"width": 16, "depth": 2, "max_steps": 40, "knots": 0, "random_state": 0, "verbose": False}
+QUICK = {
+    "designs": [Design()],
+    "width": 16,
+    "depth": 2,
+    "cv": 2,
+    "max_steps": 40,
+    "random_state": 0,
+    "verbose": False,
+}
 
 
 def messy(rows=120, seed=0):

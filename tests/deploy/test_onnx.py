@@ -3,6 +3,7 @@
 import json
 import sys
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import onnx
@@ -13,7 +14,7 @@ import pytest
 import torch
 
 from deploy.several_maps import several_maps
-from psilonnet import PSiLONClassifier, PSiLONRegressor
+from psilonnet import Design, PSiLONClassifier, PSiLONRegressor
 from psilonnet.certify import forward_error
 from psilonnet.deploy import Outcome, onnx_inputs, write_onnx, write_onnx_core
 from psilonnet.deploy.onnx.outcome import _plain_labels
@@ -21,7 +22,8 @@ from psilonnet.tables import NumberCode, TableEncoder, read_columns
 from sizes import size
 
 SMALL = {"width": 16, "depth": 2, "max_steps": 40, "learning_rate": 1e-2, "random_state": 0}
-QUICK = {**SMALL, "reg_strength": 1e-3, "knots": 0}
+QUICK = {**SMALL, "reg_strength": 1e-3, "designs": [Design()], "cv": 2}
+CRELU = Design(architecture="crelu", pieces=3)
 TOLERANCE = 1e-5
 # A few tables in every run, of all kinds; in the long one all of them.
 TABLES = size("brazilian_houses,compas_two_years,road_safety", long="all")
@@ -96,22 +98,21 @@ def deviation(model, rows, session):
 
 CLASSIFIERS = {
     "plain": {},
-    "crelu": {"architecture": "crelu"},
-    "resnet of knots": {"architecture": "resnet", "knots": 5},
-    "robust ensemble": {"scaling": "robust", "n_members": 3, "knots": 3},
+    "crelu": {"designs": [Design(architecture="crelu")]},
+    "resnet of knots": {"designs": [Design(architecture="resnet", pieces=5)]},
+    "clipped folds": {"designs": [Design(columns="clipped", pieces=3)], "cv": 3},
     "average": {
-        "scaling": "log_tails",
-        "knots": (0, 4),
-        "selection": "average",
+        "designs": [Design(), Design(directions="l2", pieces=4, columns="clipped")],
+        "selection": "accurate",
         "reg_strength": (1e-4, 1e-3),
     },
-    "calibrated": {"calibrate": True, "validation": 3},
+    "calibrated": {"calibrate": True, "cv": 3},
     "pruned": {"prune": True, "max_steps": 60},
 }
 REGRESSORS = {
     "one target": {},
-    "targets": {"architecture": "resnet", "prune": True, "max_steps": 60},
-    "column of a target": {"n_members": 3, "architecture": "crelu", "prune": True},
+    "targets": {"designs": [Design(architecture="resnet")], "prune": True, "max_steps": 60},
+    "column of a target": {"designs": [Design(architecture="crelu")], "prune": True, "cv": 3},
 }
 
 
@@ -145,9 +146,7 @@ def test_predictions_are_those_of_the_model(name, tmp_path):
 @pytest.fixture(scope="module")
 def fitted():
     frame, score = messy()
-    return PSiLONRegressor(**{**QUICK, "knots": 3}, n_members=2, architecture="crelu").fit(
-        frame, score
-    )
+    return PSiLONRegressor(**{**QUICK, "designs": [CRELU]}).fit(frame, score)
 
 
 @pytest.fixture(scope="module")
@@ -156,10 +155,10 @@ def exported(fitted, tmp_path_factory):
     return path, session_of(fitted, path)
 
 
-@pytest.mark.parametrize("scaling", ["standard", "robust", "log_tails"])
-def test_core_has_only_what_verifiers_know(scaling, tmp_path):
+@pytest.mark.parametrize("bend", ["identity", "clipped", "log_tails"])
+def test_core_has_only_what_verifiers_know(bend, tmp_path):
     frame, score = messy()
-    settings = {**QUICK, "knots": 3, "n_members": 2, "architecture": "crelu", "scaling": scaling}
+    settings = {**QUICK, "designs": [replace(CRELU, columns=bend)]}
     fitted = PSiLONRegressor(**settings).fit(frame, score)
     session = session_of(fitted, tmp_path / "core.onnx", core_only=True)
     model = onnx.load(tmp_path / "core.onnx")
@@ -169,10 +168,10 @@ def test_core_has_only_what_verifiers_know(scaling, tmp_path):
         ("x", ["rows", encoder.width], "tensor(float)")
     ]
     notes = {p.key: json.loads(p.value) for p in model.metadata_props}
-    bend = {"robust": "clipped of ", "log_tails": "log_tails of "}.get(scaling, "")
+    words = "" if bend == "identity" else f"{bend} of "
     pairs = zip(encoder.labels, encoder.holds_numbers, strict=True)
-    assert notes["columns"] == [bend * bool(number) + label for label, number in pairs]
-    assert ("maps" in notes) == (scaling != "standard")
+    assert notes["columns"] == [words * bool(number) + label for label, number in pairs]
+    assert ("maps" in notes) == (bend != "identity")
     encoded = encoder.encode(read_columns(later()))
     seen = mapped_by_hand(encoded, notes["maps"]) if "maps" in notes else encoded
     (found,) = session.run(["outputs"], {"x": seen.astype(np.float32)})
@@ -253,7 +252,7 @@ def test_pruned_file_is_small(tmp_path):
     model = PSiLONRegressor(**settings, prune=True).fit(x, x[:, 0])
     path = tmp_path / "model.onnx"
     assert deviation(model, x, session_of(model, path)) < TOLERANCE
-    dense = 4 * (64 * 6 + 64 * 64 + 64)
+    dense = 2 * 4 * (64 * 6 + 64 * 64 + 64)  # of two folds
     assert path.stat().st_size < 0.5 * dense
 
 

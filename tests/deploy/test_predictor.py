@@ -12,7 +12,7 @@ import torch
 
 from deploy.messy_table import QUICK, exported, messy
 from deploy.several_maps import several_maps
-from psilonnet import PSiLONClassifier, PSiLONRegressor
+from psilonnet import Design, PSiLONClassifier, PSiLONRegressor
 from psilonnet.certify import Certifier, input_moves
 from psilonnet.deploy import write_numpy_export
 from psilonnet.deploy.predictor import Predictor
@@ -40,15 +40,18 @@ def assert_same_outputs(model, x, predictor):
     "settings",
     [
         {},
-        {"architecture": "crelu"},
-        {"architecture": "resnet", "depth": 3},
-        {"knots": 5},
-        {"scaling": "robust"},
-        {"scaling": "log_tails"},
-        {"n_members": 3},
-        {"knots": (0, 4), "selection": "average", "reg_strength": (1e-4, 1e-3)},
+        {"designs": [Design(architecture="crelu")]},
+        {"designs": [Design(architecture="resnet")], "depth": 3},
+        {"designs": [Design(pieces=5)]},
+        {"designs": [Design(columns="clipped")]},
+        {"designs": [Design(columns="identity", directions="l2")], "cv": 3},
+        {
+            "designs": [Design(), Design(pieces=4, columns="clipped")],
+            "selection": "accurate",
+            "reg_strength": (1e-4, 1e-3),
+        },
         {"prune": True, "max_steps": 300},
-        {"prune": True, "n_members": 2, "architecture": "crelu"},
+        {"prune": True, "designs": [Design(architecture="crelu")]},
     ],
     ids=str,
 )
@@ -182,10 +185,10 @@ def said_of(predict, table):
     return str(said[0].message)
 
 
-@pytest.mark.parametrize("scaling", ["standard", "robust", "log_tails"])
-def test_far_rows_are_named_as_the_model_names_them(scaling, tmp_path):
+@pytest.mark.parametrize("bend", ["identity", "clipped", "log_tails"])
+def test_far_rows_are_named_as_the_model_names_them(bend, tmp_path):
     X, y = messy()
-    model = PSiLONClassifier(**QUICK, scaling=scaling).fit(X, y > y.mean())
+    model = PSiLONClassifier(**{**QUICK, "designs": [Design(columns=bend)]}).fit(X, y > y.mean())
     predictor = exported(model, tmp_path)
     size, width = X["size"], np.ptp(X["size"])
     far = X.assign(size=[size.max() + 1.01 * width, *size[1:]], age=[*X.age[:-2], -1e300, 1e300])

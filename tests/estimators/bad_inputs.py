@@ -8,14 +8,17 @@ import polars as pl
 import pyarrow as pa
 from scipy import sparse
 
-from psilonnet import PSiLONClassifier, PSiLONRegressor
+from psilonnet import Design, PSiLONClassifier, PSiLONRegressor
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(30, 3))
 Y = (X[:, 0] > 0).astype(int)
 FRAME = pd.DataFrame(X, columns=["a", "b", "c"])
 
-TINY = {"width": 8, "depth": 1, "max_steps": 3, "random_state": 0, "reg_strength": 1e-3, "knots": 0}
+TINY = {
+    "width": 8, "depth": 1, "max_steps": 3, "random_state": 0, "reg_strength": 1e-3, "cv": 2,
+    "designs": [Design()],
+}  # fmt: skip
 
 
 def classifier(**parameters):
@@ -254,21 +257,46 @@ BAD_INPUTS = {
         fit(validation_data=(X[:0], Y[:0])), ValueError, r"0 sample\(s\)",
     ),
     # parameters
-    "architecture": (parameter(architecture="cnn"), ValueError, r"'mlp'.*Got 'cnn'"),
+    "designs": (parameter(designs="all"), ValueError, r"'auto', or a list.*Got 'all'"),
+    "no designs": (parameter(designs=[]), ValueError, r"'designs'.*list of different.*Got \[\]"),
+    "design alone": (parameter(designs=Design()), ValueError, r"'designs'.*list of.*Got Design\("),
+    "set of designs": (parameter(designs={Design()}), ValueError, r"'designs'.*list.*Got \{"),
+    "design twice": (
+        parameter(designs=[Design(), {"columns": "log_tails"}]), ValueError, r"of different psilon",
+    ),
+    "design of unknown fields": (
+        parameter(designs=[{"knots": 4}]), ValueError, r"dicts of their fields.*'knots'",
+    ),
+    "architecture": (
+        parameter(designs=[{"architecture": "cnn"}]), ValueError, r"'mlp'.*Got 'cnn'",
+    ),
+    "columns": (parameter(designs=[{"columns": "ranks"}]), ValueError, r"'columns'.*'clipped'"),
+    "directions": (
+        parameter(designs=[{"directions": "l3"}]), ValueError, r"'directions'.*'l1', 'l2'.*'l3'",
+    ),
+    "pieces": (parameter(designs=[{"pieces": 0}]), ValueError, r"'pieces'.*at least 1. Got 0"),
+    "pieces as a float": (
+        parameter(designs=[{"pieces": 2.0}]), ValueError, r"'pieces'.*whole number.*Got 2.0",
+    ),
+    "pruning without L1 designs": (
+        parameter(prune=True, designs=[Design(directions="l2")]), ValueError,
+        r"Pruning needs a design with directions 'l1'.*Got designs \['L2'\]: add one, or",
+    ),
     "width": (parameter(width=0), ValueError, r"'width'.*at least 1. Got 0"),
     "width as a float": (parameter(width=8.0), ValueError, r"'width'.*whole number.*Got 8.0"),
     "depth": (parameter(depth=True), ValueError, r"'depth'.*whole number.*Got True"),
-    "knots": (parameter(knots=1), ValueError, r"'knots'.*at least 2 pieces.*Got 1"),
-    "set of knots": (parameter(knots={2, 3}), ValueError, r"'knots'.*list of different.*Got"),
     "reg_strength": (parameter(reg_strength=-1), ValueError, r"'reg_strength'.*at least 0.*Got -1"),
     "reg_strength word": (parameter(reg_strength="best"), ValueError, r"'auto'.*Got 'best'"),
     "reg_strength empty": (parameter(reg_strength=[]), ValueError, r"'reg_strength'.*Got \[\]"),
     "reg_strength twice": (parameter(reg_strength=[1, 1]), ValueError, r"different such numbers"),
-    "validation": (parameter(validation=1.5), ValueError, r"'validation'.*between 0 and 1.*1.5"),
-    "one fold": (parameter(validation=1), ValueError, r"'validation'.*folds of at least 2.*Got 1"),
-    "n_members": (parameter(n_members=0), ValueError, r"'n_members'.*at least 1"),
+    "cv": (parameter(cv=0.2), ValueError, r"'cv'.*folds of at least 2.*Got 0.2"),
+    "cv as a word": (parameter(cv="five"), ValueError, r"'cv'.*a splitter.*Got 'five'"),
+    "one fold": (parameter(cv=1), ValueError, r"'cv'.*folds of at least 2.*Got 1"),
+    "no splits": (parameter(cv=[]), ValueError, r"'cv'.*at least one split. Got none"),
+    "used iterator of splits": (
+        parameter(cv=iter(())), ValueError, r"Got none: an iterator can be used once.*give a list",
+    ),
     "prune": (parameter(prune="yes"), ValueError, r"'prune'.*True or False. Got 'yes'"),
-    "scaling": (parameter(scaling="minmax"), ValueError, r"'scaling'.*'log_tails'. Got 'minmax'"),
     "class_weight": (parameter(class_weight=3), ValueError, r"'class_weight'.*'balanced'.*Got 3"),
     "loss": (
         fit(X, X[:, 0], regressor, parameters={"loss": "mse"}), ValueError, r"'huber'.*'mse'",
@@ -307,7 +335,11 @@ BAD_INPUTS = {
     "device": (
         parameter(device="gpu7"), ValueError, r"Got 'gpu7' .* knows no such device.*device='cpu'",
     ),
-    "selection": (parameter(selection="worst"), ValueError, r"'one_standard_error'. Got 'worst'"),
+    "selection": (parameter(selection="worst"), ValueError, r"'provable'.*Got 'worst'"),
+    "negative weight of the bound": (
+        parameter(selection=-0.1), ValueError, r"'selection'.*a weight.*at least 0. Got -0.1",
+    ),
+    "weight of the bound NaN": (parameter(selection=np.nan), ValueError, r"'selection'.*Got nan"),
     "verbose": (parameter(verbose="loud"), ValueError, r"'verbose'.*'auto'. Got 'loud'"),
     "random_state": (parameter(random_state="seed"), ValueError, r"'seed' cannot be used to seed"),
     "unknown parameter": (lambda: PSiLONClassifier(widht=3), TypeError, r"widht"),

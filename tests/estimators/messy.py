@@ -3,9 +3,11 @@
 import numpy as np
 import pandas as pd
 
+from psilonnet import Design
+
 SMALL = {
     "width": 16, "depth": 1, "max_steps": 60, "learning_rate": 2e-2, "random_state": 0,
-    "knots": 0, "selection": "best", "scaling": "standard", "validation": 0.2,
+    "designs": [Design()], "cv": 2,
 }  # fmt: skip
 QUICK = {**SMALL, "reg_strength": 1e-3}
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from psilonnet import PSiLONClassifier, PSiLONRegressor
+from psilonnet import Design, PSiLONClassifier, PSiLONRegressor
 
 SMALL = {
     "width": 8,
@@ -11,8 +11,11 @@ SMALL = {
     "max_steps": 5,
     "random_state": 0,
     "reg_strength": 1e-3,
-    "knots": 0,
+    "designs": [Design()],
+    "cv": 2,
 }
+PIECES = [Design(pieces=4, columns="clipped")]
+SEVERAL = [Design(), Design(directions="l2", pieces=3), Design(columns="identity")]
 
 
 def table(n=60):
@@ -24,11 +27,13 @@ def table(n=60):
 
 MODELS = {
     "classifier": PSiLONClassifier(**SMALL),
-    "binary": PSiLONClassifier(**SMALL, n_members=2, class_weight={0: 1.0, 1: 2.0}),
-    "knots": PSiLONClassifier(**{**SMALL, "knots": 4}, scaling="robust"),
-    "crelu": PSiLONRegressor(**SMALL, architecture="crelu"),
-    "pruned": PSiLONRegressor(**SMALL, architecture="resnet", prune=True),
-    "chosen": PSiLONRegressor(**{**SMALL, "reg_strength": (1e-3, 1e-2)}, validation=3),
+    "binary": PSiLONClassifier(**{**SMALL, "cv": 3}, class_weight={0: 1.0, 1: 2.0}),
+    "pieces": PSiLONClassifier(**{**SMALL, "designs": PIECES}),
+    "crelu": PSiLONRegressor(**{**SMALL, "designs": [Design(architecture="crelu")]}),
+    "pruned": PSiLONRegressor(**{**SMALL, "designs": [Design(architecture="resnet")]}, prune=True),
+    "several": PSiLONRegressor(
+        **{**SMALL, "designs": SEVERAL, "reg_strength": (1e-3, 1e-2), "max_steps": 30}
+    ),
     "targets": PSiLONRegressor(**SMALL),
 }
 

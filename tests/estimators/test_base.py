@@ -1,6 +1,7 @@
 """What a data scientist does with the estimators, on messy tables and with scikit-learn's tools."""
 
 import pickle
+import signal
 import subprocess
 import sys
 import time
@@ -20,6 +21,7 @@ from sklearn.preprocessing import StandardScaler
 
 from estimators.messy import QUICK, SMALL, messy
 from psilonnet import PSiLONClassifier, PSiLONRegressor
+from psilonnet.estimators.progress import Progress
 
 
 def test_messy_frame_simply_works(fitted):
@@ -122,28 +124,41 @@ def test_pickle_clone_and_page(fitted):
     np.testing.assert_array_equal(again.predict_proba(frame), fitted[0].predict_proba(frame))
     assert not hasattr(clone(fitted[0]), "net_")
     assert "PSiLONClassifier" in fitted[0]._repr_html_()
-    assert "n_members=3" in repr(PSiLONClassifier(n_members=3))
+    assert "cv=3" in repr(PSiLONClassifier(cv=3))
 
 
 def test_history_has_curves(fitted):
     history = fitted[0].history_
     assert history["step"][-1] == 60
     assert len(history["train_loss"]) == len(history["valid_loss"]) == len(history["step"])
-    assert fitted[0].n_iter_ == 60
+    # The mean over the folds of the losses of the averaged weights, as the snapshots have them.
+    assert fitted[0].n_iter_ in history["step"]
+    snapshots = zip(fitted[0].path_["steps"], fitted[0].path_["valid_loss"], strict=True)
+    curve = dict(zip(history["step"], history["valid_loss"], strict=True))
+    for step, loss in snapshots:
+        assert curve[step] == pytest.approx(loss, rel=1e-3)
 
 
-def test_stopped_fit_leaves_no_half_of_a_model(monkeypatch):
+@pytest.mark.parametrize("prune", [False, True])
+def test_stopped_fit_leaves_no_half_of_a_model(prune, monkeypatch, capsys):
     frame, labels, _ = messy(60)
-    model = PSiLONClassifier(**QUICK).fit(frame, labels)
+    model = PSiLONClassifier(**QUICK, prune=prune).fit(frame, labels)
+    steps, step = iter(range(1000)), Progress.step
 
-    def stop(*_, **__):
-        raise KeyboardInterrupt
+    def press(progress):
+        step(progress)
+        if next(steps) == (70 if prune else 30):  # in the midst of a path, or of pruning
+            signal.raise_signal(signal.SIGINT)
 
-    monkeypatch.setattr("psilonnet.estimators.base.train_on_all", stop)
+    monkeypatch.setattr(Progress, "step", press)
     with pytest.raises(KeyboardInterrupt):
-        model.fit(frame[["age"]].assign(b=1.0 * np.arange(60)), labels)
+        model.set_params(verbose=True).fit(frame[["age"]].assign(b=1.0 * np.arange(60)), labels)
+    assert next(steps) == (71 if prune else 31)
+    assert "held-out rows" not in capsys.readouterr().err  # the bar is closed without a score
     with pytest.raises(NotFittedError):
         model.predict(frame)
+    with pytest.raises(NotFittedError):
+        model.with_selection("accurate")
 
 
 def test_torch_may_have_been_set_in_two_ways():

@@ -1,6 +1,7 @@
 """Classes, their weights and their probabilities."""
 
-import pickle
+import copy
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ import torch
 
 from estimators.messy import QUICK, SMALL, messy
 from psilonnet import PSiLONClassifier
-from psilonnet.training import take_members
+from psilonnet.nn import AveragedNet
 
 
 def test_class_weights_move_predictions_as_sample_weights_do():
@@ -41,7 +42,8 @@ def test_validation_rows_have_the_weights_of_their_classes():
     frame, labels, _ = messy(120)
     held, held_labels, _ = messy(80, seed=1)
     weights = {label: 1.0 + 4 * k for k, label in enumerate(sorted(set(labels)))}
-    model = PSiLONClassifier(**QUICK, class_weight=weights, calibrate=False)
+    settings = {**QUICK, "cv": None}
+    model = PSiLONClassifier(**settings, class_weight=weights, calibrate=False)
     model.fit(frame, labels, validation_data=(held, held_labels))
     numbers = np.searchsorted(model.classes_, held_labels)
     losses = -model.predict_log_proba(held)[np.arange(len(held)), numbers]
@@ -52,18 +54,16 @@ def test_validation_rows_have_the_weights_of_their_classes():
 def test_members_average_logits():
     x = np.random.default_rng(0).normal(size=(80, 2))
     y = (x[:, 0] + x[:, 1] > 0).astype(int)
-    model = PSiLONClassifier(**QUICK, n_members=3, calibrate=False).fit(x, y)
+    model = PSiLONClassifier(**{**QUICK, "cv": 3}, calibrate=False).fit(x, y)
+    (part,) = model.net_.parts
     parts = []
     for member in range(3):
-        alone = pickle.loads(pickle.dumps(model))
-        alone.net_ = _member(model.net_, member)
+        alone = copy.copy(model)
+        one = replace(part, net=part.net.member(member), weight=torch.ones(1, dtype=torch.float64))
+        alone.net_ = AveragedNet([one], model.net_.columns)
         parts.append(alone.decision_function(x))
     np.testing.assert_allclose(np.mean(parts, axis=0), model.decision_function(x), atol=1e-9)
     assert np.std(parts, axis=0).max() > 1e-3
-
-
-def _member(net, k):
-    return take_members(net, torch.tensor([k]))
 
 
 def test_calibration_can_be_turned_off():

@@ -3,11 +3,14 @@
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from psilonnet.estimators import PSiLONClassifier, PSiLONRegressor
+from psilonnet.estimators import Design, PSiLONClassifier, PSiLONRegressor
 
-SMALL = {"width": 24, "depth": 1, "max_steps": 40, "batch_size": 64, "learning_rate": 4e-2}
+TINY = {"width": 16, "depth": 1, "max_steps": 40, "batch_size": 64, "learning_rate": 4e-2}
+SMALL = {**TINY, "cv": 2, "designs": [Design()]}
 FEW = {**SMALL, "reg_strength": (1e-4, 1e-3, 1e-2)}
-OTHER = {**SMALL, "reg_strength": 1e-3, "scaling": "robust"}
+OTHER = {**SMALL, "reg_strength": 1e-3}
+PIECES = {**OTHER, "designs": [Design(pieces=3, columns="clipped"), Design(directions="l2")]}
+RESNET = {**OTHER, "designs": [Design(architecture="resnet")]}
 
 
 @parametrize_with_checks([PSiLONClassifier(**FEW), PSiLONRegressor(**FEW)])
@@ -19,8 +22,8 @@ def test_scikit_learn_contract(estimator, check):
 @pytest.mark.long
 @parametrize_with_checks(
     [
-        PSiLONClassifier(**OTHER, n_members=2, knots=3),
-        PSiLONRegressor(**OTHER, prune=True, architecture="resnet", knots=0),
+        PSiLONClassifier(**{**PIECES, "cv": 3}, selection="provable"),
+        PSiLONRegressor(**RESNET, prune=True),
         PSiLONClassifier(),
         PSiLONRegressor(),
     ]

@@ -41,7 +41,7 @@ def test_other_format_is_refused_with_the_remedy(tmp_path, monkeypatch):
 
 
 def test_lies_with_a_right_checksum_are_refused(tmp_path):
-    model, _ = fitted("knots")
+    model, _ = fitted("pieces")
     model.save(tmp_path / "model")
     manifest, tensors = read_model_file(tmp_path / "model")
     lies = {
@@ -113,7 +113,7 @@ def wrong_tensors(tensors):
 
 
 def test_wrong_networks_are_refused_in_words(tmp_path):
-    model, _ = fitted("knots")
+    model, _ = fitted("pieces")
     model.save(tmp_path / "model")
     manifest, tensors = read_model_file(tmp_path / "model")
     lies = [
@@ -164,7 +164,7 @@ def load_or_none(path):
     "shape", [(2**21, 0, 64), (1, 0, 2**27), (2**27, 0, 2), (0, 8, 2**27), (2**40, 0, 2**10)]
 )
 def test_sizes_are_checked_before_memory_is_taken(shape, tmp_path):
-    model, _ = fitted("knots")
+    model, _ = fitted("pieces")
     model.save(tmp_path / "model")
     manifest, tensors = read_model_file(tmp_path / "model")
     columns = tensors["0.0.weight"].shape[-1]
@@ -220,7 +220,7 @@ def fast_folder(tmp_path):
 def test_mutated_files_load_or_are_refused(fast_folder):
     chance = random.Random(0)
     files, contents = [], []
-    for name in ("binary", "knots", "pruned", "chosen"):
+    for name in ("binary", "pieces", "pruned", "several"):
         fitted(name)[0].save(fast_folder / name)
         files.append((fast_folder / name).read_bytes())
         contents.append(read_model_file(fast_folder / name))

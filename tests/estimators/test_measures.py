@@ -7,8 +7,9 @@ import pytest
 from sklearn.metrics import confusion_matrix, log_loss, r2_score, roc_auc_score
 
 import psilonnet
-from psilonnet import PSiLONClassifier, PSiLONRegressor
+from psilonnet import Design, PSiLONClassifier, PSiLONRegressor
 from psilonnet.deploy import ModelFileError, read_model_file, write_model_file
+from psilonnet.estimators import HeldOutWarning
 from psilonnet.estimators.measures import (
     ClassMeasures,
     NumberMeasures,
@@ -24,7 +25,8 @@ TINY = {
     "learning_rate": 2e-2,
     "random_state": 0,
     "reg_strength": 1e-3,
-    "knots": 0,
+    "designs": [Design()],
+    "cv": 2,
 }
 
 
@@ -127,7 +129,7 @@ def imbalanced():
     return x, np.where(x[:, 0] + np.random.default_rng(1).normal(size=200) > 2.2, "yes", "no")
 
 
-@pytest.mark.parametrize("calibrate", [True, False])  # with held-out rows and without
+@pytest.mark.parametrize("calibrate", [True, False])
 def test_summary_of_a_classifier_that_says_one_class_begins_with_it(calibrate, tmp_path):
     x, y = imbalanced()
     model = PSiLONClassifier(**{**TINY, "reg_strength": 1.0}, calibrate=calibrate).fit(x, y)
@@ -147,7 +149,7 @@ def test_summary_of_a_classifier_that_says_one_class_begins_with_it(calibrate, t
 def test_summary_of_a_regressor_that_says_one_number_begins_with_it():
     x, _ = imbalanced()
     settings = {**TINY, "max_steps": 400}
-    model = PSiLONRegressor(**{**settings, "reg_strength": 20.0}).fit(x, x[:, 0])
+    model = PSiLONRegressor(**{**settings, "reg_strength": (20.0, 30.0)}).fit(x, x[:, 0])
     assert np.ptp(model.predict(x)) < 0.1
     assert model.summary().startswith("All 200 rows that the model was trained on get nearly the")
     assert PSiLONRegressor(**settings).fit(x, x[:, 0]).summary().startswith("PSiLONRegressor on")
@@ -163,7 +165,9 @@ def test_summary_has_the_held_out_score_beside_the_proof():
     )
     chosen = PSiLONRegressor(**{**TINY, "reg_strength": (1e-3, 1e-2)}).fit(x, x[:, 0])
     assert f"On held-out rows: R^2 {chosen.held_out_score_:.3f}." in chosen.summary()
-    assert "Nothing was held out" in PSiLONRegressor(**TINY).fit(x, x[:, 0]).summary()
+    with pytest.warns(HeldOutWarning):
+        small = PSiLONRegressor(**{**TINY, "cv": None}).fit(x[:30], x[:30, 0])
+    assert "Nothing was held out" in small.summary()
 
 
 def test_measures_count_weights():

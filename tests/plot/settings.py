@@ -1,3 +1,12 @@
 """Settings of a model that is fitted in a moment."""
 
-SMALL = {"width": 8, "depth": 1, "max_steps": 40, "random_state": 0, "knots": 0}
+from psilonnet import Design
+
+SMALL = {
+    "width": 8,
+    "depth": 1,
+    "max_steps": 40,
+    "cv": 2,
+    "random_state": 0,
+    "designs": [Design(), Design(directions="l2", pieces=4)],
+}

@@ -2,28 +2,22 @@ import numpy as np
 import pytest
 
 from plot.settings import SMALL
-from psilonnet import PSiLONRegressor
+from psilonnet import Design, PSiLONRegressor
 from psilonnet.plot import RegularizationPathDisplay
 from sizes import size
 
 
-def test_path_marks_the_choice_and_what_was_dropped(model):
+def test_path_shows_designs_what_is_used_and_what_was_taken_early(model):
     display = RegularizationPathDisplay.from_estimator(model)
-    assert display.axes_[0].get_ylabel() == "held-out loss"
-    assert f"{model.reg_strength_:g}" in display.axes_[0].get_title()
-    assert "dropped" not in display.axes_[0].get_title()
-    path = {**model.path_, "steps": [40.0] * 6 + [10.0] * 7}
-    members = {"reg_strength": [1e-3, 5e-3], "knots": [0.0, 8.0], "weight": [0.7, 0.3]}
-    display = RegularizationPathDisplay(path=path, members=members).plot()
-    assert display.axes_[0].get_title() == "chosen: 0.001, 0.005   (hollow: dropped early)"
-    drawn = sum(len(c.get_offsets()) for c in display.axes_[0].collections)
-    assert drawn == 13
-    assert display.axes_[-1].get_legend() is None
-    both = {name: [*column, *column] for name, column in path.items()}
-    both["knots"] = [0.0] * 13 + [8.0] * 13
-    display = RegularizationPathDisplay(path=both, members=members).plot()
-    words = [text.get_text() for text in display.axes_[-1].get_legend().get_texts()]
-    assert words == ["plain columns", "8 pieces per column"]
+    first, last = display.axes_[0], display.axes_[-1]
+    assert first.get_ylabel() == "held-out loss"
+    assert last.get_xlabel() == "reg_strength   (ringed: in use; hollow: taken early)"
+    words = [text.get_text() for text in first.get_legend().get_texts()]
+    assert words == ["L1", "L2, 4 pieces"]
+    (full, hollow, more, other, rings) = (len(c.get_offsets()) for c in first.collections)
+    assert full + hollow + more + other == len(model.path_["design"])
+    assert (hollow, other) == (2, 2)  # before the strength rises
+    assert rings == len(model.members_["weight"])
     display.figure_.canvas.draw()
 
 
@@ -31,16 +25,19 @@ def test_path_marks_the_choice_and_what_was_dropped(model):
     "strength", size([0.0, 1e-4, 1.0], long=[0.0, 1e-4, 1e-3, 0.01, 0.5, 1.0, 10.0, 100.0])
 )
 @pytest.mark.parametrize("bound", [0.0, 1.7])
-@pytest.mark.parametrize("knots", [[0.0], [0.0, 8.0]])
-def test_path_of_one_strength_is_drawn_in_the_middle(strength, bound, knots):
-    column = np.ones(len(knots))
+@pytest.mark.parametrize("count", [1, 2])
+def test_path_of_one_strength_is_drawn_in_the_middle(strength, bound, count):
+    column = np.ones(count)
     path = {
-        "knots": knots, "reg_strength": strength * column, "valid_loss": 0.7 * column,
-        "bound": bound * column, "near_sparsity": 0.3 * column, "steps": 9 * column,
+        "design": np.arange(count), "reg_strength": strength * column, "steps": 9 * column,
+        "valid_loss": 0.7 * column, "bound": bound * column, "near_sparsity": 0.3 * column,
+        "weight": column / count,
     }  # fmt: skip
-    members = {"reg_strength": [strength], "knots": [0.0], "weight": [1.0]}
-    display = RegularizationPathDisplay(path=path, members=members).plot()
+    designs = [Design(), Design(pieces=8)][:count]
+    display = RegularizationPathDisplay(path=path, designs=designs).plot()
     display.figure_.canvas.draw()  # warnings are errors
+    assert (display.axes_[0].get_legend() is None) == (count == 1)
+    assert display.axes_[-1].get_xlabel() == "reg_strength   (ringed: in use)"
     for axis, name in zip(display.axes_, ("valid_loss", "bound", "near_sparsity"), strict=True):
         left, right = axis.get_xlim()
         assert (left, right) == pytest.approx(
@@ -52,5 +49,6 @@ def test_path_of_one_strength_is_drawn_in_the_middle(strength, bound, knots):
 
 def test_path_needs_a_choice():
     x = np.random.default_rng(0).normal(size=(10, 2))
-    with pytest.raises(ValueError, match=r"compared none: fit it with reg_strength='auto'"):
-        RegularizationPathDisplay.from_estimator(PSiLONRegressor(**SMALL).fit(x, x[:, 0]))
+    model = PSiLONRegressor(**{**SMALL, "cv": None}).fit(x, x[:, 0])
+    with pytest.raises(ValueError, match=r"held nothing out: fit it to at least 40 rows"):
+        RegularizationPathDisplay.from_estimator(model)

@@ -4,6 +4,7 @@ import pytest
 from psilonnet.plot import (
     FeatureSensitivityDisplay,
     RegularizationPathDisplay,
+    TradeOffDisplay,
     TrainingCurvesDisplay,
 )
 
@@ -15,3 +16,4 @@ def test_own_axes_are_used(model):
         TrainingCurvesDisplay.from_estimator(model, axes=axes)
     _, own = plt.subplots()
     assert FeatureSensitivityDisplay.from_estimator(model, ax=own).ax_ is own
+    assert TradeOffDisplay.from_estimator(model, ax=own).ax_ is own

@@ -6,8 +6,17 @@ from html.parser import HTMLParser
 import numpy as np
 import pandas as pd
 
-SMALL = {"width": 16, "depth": 2, "max_steps": 30, "random_state": 0}
-FIXED = {**SMALL, "reg_strength": 1e-3, "knots": 0}
+from psilonnet import Design
+
+SMALL = {
+    "width": 16,
+    "depth": 2,
+    "max_steps": 30,
+    "cv": 2,
+    "random_state": 0,
+    "designs": [Design(), Design(directions="l2", pieces=8)],
+}
+FIXED = {**SMALL, "reg_strength": 1e-3, "designs": [Design()]}
 VOID = {"meta", "br"}
 
 

@@ -9,7 +9,7 @@ import pytest
 from sklearn.metrics import confusion_matrix, log_loss, roc_auc_score
 
 import psilonnet
-from psilonnet import PSiLONClassifier, PSiLONRegressor
+from psilonnet import Design, PSiLONClassifier, PSiLONRegressor
 from report.pages import FIXED, SMALL, mixed, page_of, rows
 
 
@@ -35,7 +35,9 @@ def test_page_tells_everything_about_a_classifier(classifier, tmp_path):
         "Which rows could flip?",
         "method local",
         f"{np.mean(classifier.certified_radius(frame, method='local') >= 0.25):.1%}",
-        "chosen: ",
+        "2 designs of networks were trained 2 times",
+        "Weight Design Strength",
+        "(selection 'balanced')",
         "Hidden layer 2",
         "max_steps 30 'auto'",
         "Lima, Oslo, Rome",
@@ -60,7 +62,7 @@ def test_same_model_gives_the_same_page_in_every_process(classifier, tmp_path):
 
 def test_users_style_and_figures_are_left_alone(classifier, tmp_path):
     with plt.rc_context({"font.size": 40, "svg.fonttype": "path"}):
-        assert "reg_strength" in page_of(classifier, tmp_path).text  # words, not outlines
+        assert "ringed: in use" in page_of(classifier, tmp_path).text  # words, not outlines
         assert plt.rcParams["font.size"] == 40
     assert plt.get_fignums() == []
 
@@ -73,16 +75,22 @@ MODELS = {
         lambda y: np.stack([y, -y], axis=1),
     ),
     "pruned": (PSiLONRegressor(**FIXED, prune=True), lambda y: y),
-    "resnet": (PSiLONClassifier(**FIXED, architecture="resnet", prune=True), lambda y: y > 0),
-    "ensemble": (PSiLONClassifier(**{**FIXED, "knots": 4}, n_members=3), lambda y: y > 0),
-    "nothing held out": (PSiLONRegressor(**FIXED, scaling="robust"), lambda y: y),
+    "resnet": (
+        PSiLONClassifier(**{**FIXED, "designs": [Design(architecture="resnet")]}, prune=True),
+        lambda y: y > 0,
+    ),
+    "three folds": (PSiLONClassifier(**{**FIXED, "cv": 3}), lambda y: y > 0),
+    "nothing held out": (
+        PSiLONRegressor(**{**FIXED, "cv": None, "designs": [Design(columns="clipped")]}),
+        lambda y: y,
+    ),
 }
 
 
 @pytest.mark.parametrize("name", MODELS)
 def test_every_kind_of_model_has_a_page(name, tmp_path):
     model, target = MODELS[name]
-    frame, y = rows(120)
+    frame, y = rows(30 if name == "nothing held out" else 120)
     y = target(y)
     model.fit(frame, y)
     page = page_of(model, tmp_path, frame[:20], y[:20])
@@ -91,21 +99,21 @@ def test_every_kind_of_model_has_a_page(name, tmp_path):
         "one target": "How far could these rows move?",
         "several targets": "several numbers: output_range() tells how far each can move",
         "pruned": "Neurons that no longer reach the output",
-        "resnet": "architecture resnet",
-        "ensemble": "3 networks, averaged",
+        "resnet": "residual CReLU blocks",
+        "three folds": "3 networks, averaged",
         "nothing held out": "This fit held nothing out",
     }[name]
     assert said in page.text
-    compared = model.path_ is not None and len(model.path_["reg_strength"]) > 1
-    assert ("No strengths were compared" in page.text) == (not compared)
+    assert ("nothing could be compared" in page.text) == (model.path_ is None)
 
 
-@pytest.mark.parametrize("knots", [0, (0, 8)])
-def test_a_classifier_of_one_strength_has_a_page(knots, tmp_path):
+@pytest.mark.parametrize("designs", [[Design()], [Design(), Design(pieces=8)]])
+def test_a_classifier_of_one_strength_has_a_page(designs, tmp_path):
     frame, y = rows()
-    model = PSiLONClassifier(**{**SMALL, "reg_strength": 1e-4, "knots": knots}).fit(frame, y > 0)
+    options = {**SMALL, "reg_strength": 1e-4, "designs": designs}
+    model = PSiLONClassifier(**options).fit(frame, y > 0)
     page = page_of(model, tmp_path, frame[:20], y[:20] > 0)  # warnings are errors
-    assert ("chosen: 0.0001" in page.text) == (knots == (0, 8))
+    assert page.tags.count("svg") == 2 + len(designs)  # one point is no picture
 
 
 @pytest.mark.parametrize("columns", [1, 200])

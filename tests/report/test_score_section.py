@@ -36,7 +36,8 @@ def test_rows_of_one_class_are_said_to_show_little(classifier, tmp_path):
 
 def test_one_number_for_all_rows_is_said_first(tmp_path):
     frame, y = rows(200)
-    model = PSiLONRegressor(**{**STRONG, "max_steps": 400, "reg_strength": 20.0}).fit(frame, y)
+    strong = {"max_steps": 400, "reg_strength": [20.0, 30.0]}  # from the first step on
+    model = PSiLONRegressor(**{**STRONG, **strong}).fit(frame, y)
     text = page_of(model, tmp_path, frame, y).text
     assert text.index("All 200 given rows get nearly the same") < text.index("proven limit of")
     assert "Worst row" not in text

@@ -8,14 +8,15 @@ import numpy as np
 import pytest
 from sklearn.model_selection import GridSearchCV, cross_validate
 
-from psilonnet import PSiLONClassifier, PSiLONRegressor
+from psilonnet import Design, PSiLONClassifier, PSiLONRegressor
 
 QUICK = {
     "width": 8,
     "depth": 1,
     "max_steps": 20,
     "reg_strength": 1e-3,
-    "knots": 0,
+    "designs": [Design()],
+    "cv": 2,
     "random_state": 0,
 }
 

@@ -4,7 +4,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from psilonnet import PSiLONClassifier, PSiLONRegressor
+from psilonnet import Design, PSiLONClassifier, PSiLONRegressor
 from psilonnet.scale import FilesFailedError, fit_many, predict_files
 from psilonnet.scale.text_columns import is_text, with_text_read
 from psilonnet.tables import LossWarning, TextStyle
@@ -20,7 +20,9 @@ def model():
             "city": rng.choice(["Rome", "Oslo"], 300),
         }
     )
-    model = PSiLONClassifier(width=16, max_steps=40, reg_strength=1e-3, knots=0, verbose=False)
+    model = PSiLONClassifier(
+        width=16, max_steps=40, reg_strength=1e-3, designs=[Design()], cv=2, verbose=False
+    )
     return model.fit(table, rng.choice(["no", "yes"], 300))
 
 
@@ -107,7 +109,9 @@ def test_text_is_told_once_for_many_models(tmp_path):
     table = pd.DataFrame({"store": ["a", "b"] * 30, "price": [f"${k}" for k in range(60)]})
     table["rate"] = pd.Categorical([f"{k % 3}%" for k in range(60)])
     table["y"] = table["x"] = np.arange(60.0)
-    model = PSiLONRegressor(width=4, max_steps=2, reg_strength=1e-3, knots=0, verbose=False)
+    model = PSiLONRegressor(
+        width=4, max_steps=2, reg_strength=1e-3, designs=[Design()], cv=2, verbose=False
+    )
     with pytest.warns(LossWarning, match=r"lost: 'price' \(such as '\$") as said:
         fit_many(table, by="store", target="y", estimator=model, out=tmp_path, progress=False)
     assert len(said) == 1

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import copy
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
 from sklearn.utils import check_consistent_length, check_random_state
-from sklearn.utils.validation import check_is_fitted
 
 from psilonnet._warnings import warn_user
-from psilonnet.estimators.exports import ExportedModel
+from psilonnet.estimators.chosen import ChosenModel
 from psilonnet.estimators.folds import (
     FOLDS,
     Folds,
@@ -30,14 +28,12 @@ from psilonnet.estimators.progress import Progress
 from psilonnet.estimators.pruning import MOST_PRUNED, prune_candidates
 from psilonnet.estimators.reading import check_groups, check_weights
 from psilonnet.estimators.recipe import make_recipe
-from psilonnet.estimators.selection import MOST_PICKS, HeldOut, choose
+from psilonnet.estimators.selection import HeldOut, choose
 from psilonnet.estimators.training_record import Record
 from psilonnet.tables import canonical_rows, fit_encoder
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from typing_extensions import Self
 
     from psilonnet.estimators.joint_fit import Fitting
     from psilonnet.estimators.recipe import Recipe
@@ -57,19 +53,16 @@ class _Given(NamedTuple):
     cv: Any
 
 
-class BasePSiLON(ExportedModel):
+class BasePSiLON(ChosenModel):
     """Fitting without a target."""
 
     designs: Any
     reg_strength: Any
-    selection: Any
     cv: Any
-    prune: bool
     random_state: Any
     verbose: Any
     _loss_name: str
     _stratified: bool
-    _record: Record | None
 
     # What the subclasses define.
 
@@ -88,14 +81,6 @@ class BasePSiLON(ExportedModel):
     def _row_factors(self, y: Array) -> Array:
         """Return by how much the weights of rows in the loss are multiplied."""
         return np.ones(len(y))
-
-    def _calibrated(self, target: Any, outputs: Array, truth: tuple[Array, Array, Array]) -> Any:
-        """Return the target, calibrated by outputs on the held-out rows if that is asked for."""
-        return target
-
-    def _measure(self, outputs: Array, y: Array, weight: Array) -> Any:
-        """Return how good outputs of the network are, for y as the network sees it."""
-        raise NotImplementedError
 
     # Fitting.
 
@@ -229,94 +214,6 @@ class BasePSiLON(ExportedModel):
             chosen = [candidates[k] for k in choice.picks]
             candidates = yield from prune_candidates(folds, recipe, chosen, held_out, progress)
         return Record(recipe.designs, candidates, histories, folds.problem, held_out)
-
-    def _choose(self, record: Record) -> None:
-        """Make the model from the candidates, by the selection that is asked for."""
-        candidates, held_out, problem = record.candidates, record.held_out, record.problem
-        choice = choose(candidates, held_out, self.selection, MOST_PICKS)
-        first = candidates[choice.picks[0]]
-        self.target_ = self._calibrated(
-            self.target_,
-            choice.outputs,
-            problem.truth(held_out.rows if held_out is not None else np.arange(0)),
-        )
-        self.designs_ = list(record.designs)
-        self.path_ = record.path(choice)
-        self.members_ = record.members(choice)
-        self.history_ = record.histories[first.design]
-        self.n_iter_, self.reg_strength_ = first.step, first.strength
-        shares = np.array(choice.shares)
-        self.near_sparsity_ = float(shares @ [candidates[k].near_sparsity for k in choice.picks])
-        self.sparsity_ = float(shares @ [candidates[k].sparsity for k in choice.picks])
-        self.net_ = choice.averaged(candidates)
-        known = slice(len(problem.y) - problem.given)
-        training = self.net_(problem.x[known]).numpy()
-        self.measures_ = {
-            "training": self._measured(problem, known, training),
-            "held_out": None
-            if held_out is None
-            else self._measured(problem, held_out.rows, choice.outputs),
-        }
-        self.held_out_score_ = (
-            None if held_out is None else self._score(problem, held_out.rows, choice.outputs)
-        )
-        self._record = record
-
-    def _measured(self, problem: Problem, rows: Any, outputs: Array) -> Any:
-        y, counts = problem.y.numpy()[rows], problem.counts.numpy()[rows]
-        return self._measure(outputs, y, counts)
-
-    def _score(self, problem: Problem, rows: Array, outputs: Array) -> float | None:
-        y, counts = problem.y.numpy()[rows], problem.counts.numpy()[rows]
-        score: float | None = self.target_.score(y, outputs, counts)
-        return score
-
-    def _score_in_words(self) -> str:
-        held_out = self.measures_["held_out"]
-        return f"On held-out rows: {held_out.in_words()}." if held_out else ""
-
-    # The choice between accuracy and proof.
-
-    def with_selection(self, selection: Any) -> Self:
-        """Return another fitted model from the same training, chosen otherwise.
-
-        Parameters
-        ----------
-        selection : {"accurate", "balanced", "provable"} or float
-            As the parameter of that name.
-
-        Returns
-        -------
-        A fitted estimator of its own: weights, temperature and held-out score.
-        """
-        check_is_fitted(self)
-        check_parameters(type(self).__name__, {"selection": selection})
-        record = getattr(self, "_record", None)
-        if record is None:
-            raise ValueError(
-                "The candidates of a fit are kept in the memory of the process that fitted it, not "
-                "in files and pickles, and they can be freed. They are gone: fit again with "
-                f"selection={selection!r}."
-            )
-        if self.prune:
-            raise ValueError(
-                "A pruned model was trained on after the choice, so that another choice needs "
-                f"another fit: fit again with selection={selection!r}."
-            )
-        other = copy.copy(self)
-        other.selection = selection
-        other._choose(record)
-        return other
-
-    def free_candidates(self) -> Self:
-        """Free the memory of the networks that were not chosen; return self."""
-        self._record = None
-        return self
-
-    def __getstate__(self) -> dict[str, Any]:
-        state: dict[str, Any] = dict(super().__getstate__())
-        state.pop("_record", None)
-        return state
 
     def _append_validation(self, problem: Problem, validation_data: Any) -> Problem:
         """Return the training rows followed by the validation rows."""

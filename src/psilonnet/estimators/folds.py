@@ -272,8 +272,8 @@ def _check_splits(given: GivenRows, splits_given: Sequence[Any]) -> list[Split]:
     place[given.position] = np.arange(len(given.position))
     splits = []
     for number, pair in enumerate(splits_given):
-        rows = [np.asarray(side) for side in pair]
-        whole = all(r.ndim == 1 and r.dtype.kind in "iu" for r in rows)
+        rows = [np.asarray(side) for side in pair] if np.iterable(pair) else []
+        whole = len(rows) == 2 and all(r.ndim == 1 and r.dtype.kind in "iu" for r in rows)
         inside = whole and all(((r >= 0) & (r < n)).all() for r in rows)
         if not inside or set(rows[0]) & set(rows[1]):
             raise ValueError(

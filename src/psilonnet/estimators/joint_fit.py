@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Generator, Hashable
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
 import torch
 
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
-    from psilonnet.estimators.base import BasePSiLON
     from psilonnet.nn import Network
     from psilonnet.training import Plan, RunState
 
@@ -92,10 +91,25 @@ def finish(fitting: Fitting[Any]) -> None:
         outcome = _run_alone(asked)
 
 
+class Fits(Protocol):
+    """What can be fitted by jobs."""
+
+    def _fitting(
+        self, X: Any, y: Any, sample_weight: Any, groups: Any, validation_data: Any
+    ) -> Fitting[None]:
+        """Fit, and yield the populations that have to be trained for it."""
+
+    def free_candidates(self) -> Any:
+        """Free the memory of the networks that were not chosen."""
+
+
 def fit_together(
-    models: Sequence[BasePSiLON], tables: Iterable[tuple[Any, Any]]
+    models: Sequence[Fits], tables: Iterable[tuple[Any, Any]]
 ) -> list[Exception | None]:
-    """Fit each model to its own table ``(X, y)``; return what went wrong with each, or None."""
+    """Fit each model to its own table ``(X, y)``; return what went wrong with each, or None.
+
+    No candidates are kept: the models have no :meth:`with_selection`.
+    """
     fits = [
         model._fitting(X, y, None, None, None) for model, (X, y) in zip(models, tables, strict=True)
     ]
@@ -105,6 +119,8 @@ def fit_together(
         asked = {number: _advance(fits[number], given) for number, given in outcomes.items()}
         jobs = {number: job for number, job in asked.items() if isinstance(job, Job)}
         errors |= {number: error for number, error in asked.items() if isinstance(error, Exception)}
+        for number in asked.keys() - jobs.keys() - errors.keys():
+            models[number].free_candidates()  # of many models they would fill the memory
         outcomes = {}
         for numbers in _shared(jobs):
             results = _run([jobs[number] for number in numbers])

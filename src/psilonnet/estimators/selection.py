@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import torch
 
 from psilonnet._numbers import is_real
 from psilonnet.nn import AveragedNet
-from psilonnet.training import get_loss
+from psilonnet.training import DivergedError, get_loss
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -104,19 +105,36 @@ def choose(
     selection: Any,
     most: int = MOST_PICKS,
 ) -> Choice:
-    """Return the average that is best on the held-out rows; without any, the last candidate."""
+    """Return the average that is best on the held-out rows; without any, the last candidate.
+
+    Raises
+    ------
+    DivergedError
+        If no candidate has a finite loss there.
+    """
     if held_out is None:
         last = len(candidates) - 1
         return Choice([last], [1.0], candidates[last].outputs)
     outputs = np.stack([c.outputs for c in candidates])
     bounds = np.array([c.bound for c in candidates])
-    weight = bound_weight(selection)
+    own = bound_weight(selection)
 
-    def costs(averages: Array, average_bounds: Array) -> Array:
+    def costs(weight: float, averages: Array, average_bounds: Array) -> Array:
         loss = np.log(np.maximum(held_out.reported(averages), 1e-300))
         return np.asarray(loss + weight * np.log1p(average_bounds))
 
-    weights = greedy_weights(outputs, bounds, costs, most)
+    def own_cost(shares: Array) -> float:
+        return float(costs(own, np.tensordot(shares, outputs, axes=1), shares @ bounds))
+
+    # Picking one by one may miss the best: with a common list of averages for all words, a larger
+    # weight of the bound never has the smaller loss, nor the larger bound.
+    found = [
+        greedy_weights(outputs, bounds, partial(costs, weight), most)
+        for weight in sorted({*SELECTIONS.values(), own})
+    ]
+    if not np.any(found):
+        raise DivergedError([])
+    weights = min(found, key=own_cost)
     picks = sorted(np.flatnonzero(weights).tolist(), key=lambda k: -weights[k])
     shares = [float(weights[k]) for k in picks]
     return Choice(picks, shares, np.tensordot(shares, outputs[picks], axes=1))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from psilonnet.estimators.selection import choose
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -50,6 +52,14 @@ class Record:
             "steps": [float(c.step) for c in found],
             "weight": [weights.get(k, 0.0) for k in range(len(found))],
         }
+
+    def point(self, selection: Any) -> tuple[float, float]:
+        """Return held-out loss and bound of the average that a selection chooses."""
+        assert self.held_out is not None  # else there is nothing to choose on
+        choice = choose(self.candidates, self.held_out, selection)
+        bounds = [self.candidates[k].bound for k in choice.picks]
+        bound = sum(w * b for w, b in zip(choice.shares, bounds, strict=True))
+        return float(self.held_out.losses(choice.outputs).mean()), bound
 
     def members(self, choice: Choice) -> dict[str, list[float]]:
         """Return what is averaged, the heaviest first."""

@@ -5,6 +5,7 @@ from psilonnet.plot.history import TrainingCurvesDisplay
 from psilonnet.plot.path import RegularizationPathDisplay
 from psilonnet.plot.radius import CertifiedRadiusDisplay
 from psilonnet.plot.style import BLUE, GREY, quieten
+from psilonnet.plot.trade_off import TradeOffDisplay
 
 __all__ = [
     "BLUE",
@@ -12,6 +13,7 @@ __all__ = [
     "CertifiedRadiusDisplay",
     "FeatureSensitivityDisplay",
     "RegularizationPathDisplay",
+    "TradeOffDisplay",
     "TrainingCurvesDisplay",
     "quieten",
     "shortened",

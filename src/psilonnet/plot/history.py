@@ -11,7 +11,7 @@ from psilonnet.plot.style import BLUE, GREY, ORANGE, panels, quieten
 
 
 class TrainingCurvesDisplay:
-    """Losses and bound along the training of the heaviest network, before that on all rows.
+    """Losses and bound along the training of the heaviest design, averaged over the folds.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ class TrainingCurvesDisplay:
         losses.set(ylabel="loss")
         losses.legend(frameon=False)
         bound.plot(step, self.history["penalty"], color=ORANGE)
-        bound.set(ylabel="bound (1-path-norm)", xlabel="step")
+        bound.set(ylabel="bound", xlabel="step")
         for axis in (losses, bound):
             quieten(axis)
         self.axes_, self.figure_ = [losses, bound], losses.figure

@@ -2,36 +2,37 @@
 
 from __future__ import annotations
 
-import itertools
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from psilonnet._extras import require
-from psilonnet.plot.style import BLUE, GREY, ORANGE, panels, quieten
+from psilonnet.plot.style import INK, design_styles, name_designs, panels, quieten, spread_values
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
 
 PANELS = (
-    ("valid_loss", "held-out loss", BLUE),
-    ("bound", "bound (1-path-norm)", ORANGE),
-    ("near_sparsity", "near-sparsity", GREY),
+    ("valid_loss", "held-out loss"),
+    ("bound", "bound"),
+    ("near_sparsity", "near-sparsity"),
 )
 Floats = np.ndarray[Any, np.dtype[np.float64]]
-MARKERS = "os^v"  # of each number of knots
 
 
 class RegularizationPathDisplay:
-    """Held-out loss, bound and near-sparsity for each strength that was tried.
+    """Held-out loss, bound and near-sparsity of each snapshot, along the rising strength.
 
-    Hollow points belong to strengths that were dropped before the end of training, dashed lines to
-    those in use.
+    One line per design. Points in use have a ring; hollow ones were taken early, before the
+    strength began to rise.
 
     Parameters
     ----------
     path : dict of lists
         As ``path_`` of a fitted estimator.
-    members : dict of lists
-        As ``members_`` of a fitted estimator: what is in use.
+    designs : sequence of Design
+        As ``designs_`` of a fitted estimator.
 
     Attributes
     ----------
@@ -39,9 +40,9 @@ class RegularizationPathDisplay:
     figure_ : matplotlib figure
     """
 
-    def __init__(self, *, path: dict[str, list[float]], members: dict[str, list[float]]) -> None:
+    def __init__(self, *, path: Mapping[str, Sequence[float]], designs: Sequence[Any]) -> None:
         self.path = path
-        self.members = members
+        self.designs = designs
 
     @classmethod
     def from_estimator(cls, estimator: Any, *, axes: Any = None) -> RegularizationPathDisplay:
@@ -55,42 +56,52 @@ class RegularizationPathDisplay:
         check_is_fitted(estimator)
         if estimator.path_ is None:
             raise ValueError(
-                "A regularisation path needs strengths that were compared on held-out rows. This "
-                "estimator has compared none: fit it with reg_strength='auto' on at least 40 rows."
+                "A regularisation path needs snapshots that were compared on held-out rows. This "
+                "estimator has held nothing out: fit it to at least 40 rows, or with 'cv'."
             )
-        return cls(path=estimator.path_, members=estimator.members_).plot(axes=axes)
+        return cls(path=estimator.path_, designs=estimator.designs_).plot(axes=axes)
 
     def plot(self, *, axes: Any = None) -> RegularizationPathDisplay:
         """Draw the three panels."""
         axes = panels(axes, 3, 6.6)
         path = {name: np.array(column) for name, column in self.path.items()}
-        done = path["steps"] == path["steps"].max()
-        kinds = np.unique(path["knots"])
-        for axis in axes:  # first, so that nothing is drawn on limits that do not fit
-            _spread_strengths(axis, path["reg_strength"])
-        for axis, (name, label, colour) in zip(axes, PANELS, strict=True):
-            for knots, marker in zip(kinds, itertools.cycle(MARKERS)):
-                own = path["knots"] == knots
-                x, y, filled = path["reg_strength"][own], path[name][own], done[own]
-                axis.plot(x, y, color=colour, lw=1, alpha=0.5)
-                style = {"edgecolor": colour, "s": 34, "zorder": 3, "marker": marker}
-                words = f"{knots:g} pieces per column" if knots else "plain columns"
-                axis.scatter(x[filled], y[filled], color=colour, label=words, **style)
-                axis.scatter(x[~filled], y[~filled], facecolor="white", **style)
-            for strength in set(self.members["reg_strength"]):
-                axis.axvline(strength, color=GREY, lw=1, ls="--")
+        strength, early, used = path["reg_strength"], _is_early(path), path["weight"] > 0
+        for axis, (name, label) in zip(axes, PANELS, strict=True):
+            _spread_strengths(axis, strength)  # first: nothing is drawn on limits that do not fit
+            values = path[name]
+            for number, (design, style) in enumerate(
+                zip(self.designs, design_styles(), strict=False)
+            ):
+                own = path["design"] == number
+                x, y, hollow = strength[own], values[own], early[own]
+                axis.plot(x[~hollow], y[~hollow], color=style["color"], lw=1, alpha=0.5)
+                look = {"s": 30, "zorder": 3, "marker": style["marker"]}
+                axis.scatter(
+                    x[~hollow], y[~hollow], color=style["color"], label=design.in_words(), **look
+                )
+                axis.scatter(
+                    x[hollow], y[hollow], facecolor="white", edgecolor=style["color"], **look
+                )
+            ring = {"facecolor": "none", "edgecolor": INK, "s": 130, "zorder": 4}
+            axis.scatter(strength[used], values[used], **ring)
             axis.set_ylabel(label)
             quieten(axis)
-        if len(kinds) > 1:
-            axes[-1].legend(frameon=False, fontsize=9)
-        for axis, (name, _, _) in zip(axes[:2], PANELS, strict=False):
-            _spread_values(axis, path[name])
-        strengths = ", ".join(f"{s:g}" for s in sorted(set(self.members["reg_strength"])))
-        note = f"chosen: {strengths}" + ("" if done.all() else "   (hollow: dropped early)")
-        axes[0].set_title(note, fontsize=10)
-        axes[-1].set_xlabel("reg_strength")
+        for axis, (name, _) in zip(axes[:2], PANELS, strict=False):
+            spread_values(axis, path[name])
+        name_designs(axes[0])
+        note = "ringed: in use" + ("; hollow: taken early" if early.any() else "")
+        axes[-1].set_xlabel(f"reg_strength   ({note})")
         self.axes_, self.figure_ = axes, axes[0].figure
         return self
+
+
+def _is_early(path: Mapping[str, Floats]) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    """Return which snapshots have a later one of the same design and strength."""
+    kinds = list(zip(path["design"], path["reg_strength"], strict=True))
+    last = dict(zip(kinds, path["steps"], strict=True))  # of equal keys the last one stays
+    return np.array(
+        [step < last[kind] for kind, step in zip(kinds, path["steps"], strict=True)], dtype=bool
+    )
 
 
 def _spread_strengths(axis: Any, strengths: Floats) -> None:
@@ -105,14 +116,3 @@ def _spread_strengths(axis: Any, strengths: Floats) -> None:
         axis.xaxis.set_minor_locator(require("matplotlib.ticker", "plot").NullLocator())
     else:
         axis.set_xscale("log" if low > 0 else "symlog")
-
-
-def _spread_values(axis: Any, values: Floats) -> None:
-    """Draw values on a logarithmic axis: large ones, of strengths dropped early, hide the rest."""
-    if not (values[np.isfinite(values)] > 0).all():
-        return  # no logarithm: a value of zero would be left out
-    ticker = require("matplotlib.ticker", "plot")
-    axis.set_yscale("log")
-    axis.yaxis.set_major_locator(ticker.LogLocator(subs=(1.0, 2.0, 5.0)))
-    axis.yaxis.set_major_formatter("{x:g}")
-    axis.yaxis.set_minor_formatter(ticker.NullFormatter())

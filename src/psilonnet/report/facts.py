@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from psilonnet._numbers import is_whole
 from psilonnet.deploy import CompactNet
 from psilonnet.report.html import number
 from psilonnet.tables import CategoryCode
@@ -72,6 +73,47 @@ def _mean_widths(widths: list[list[int]]) -> list[float]:
     return [*hidden, float(widths[0][-1])]
 
 
+COLUMNS = {
+    "log_tails": "numbers with tails like a logarithm",
+    "identity": "numbers as they are",
+    "clipped": "numbers clipped smoothly",
+}
+LAYERS = {"mlp": "ReLU layers", "crelu": "CReLU layers", "resnet": "residual CReLU blocks"}
+
+
+def design_words(design: Any) -> str:
+    """Return in plain words what networks of a design are made of."""
+    split = f", each column in {design.pieces} pieces" if design.pieces > 1 else ""
+    return (
+        f"{design.directions.upper()} directions, {LAYERS[design.architecture]}, "
+        f"{COLUMNS[design.columns]}{split}"
+    )
+
+
+def fit_words(model: Any) -> str:
+    """Return in a few sentences how the networks of a model were trained and chosen."""
+    picks = len(model.members_["weight"])
+    each = model.net_.members // picks
+    designs = len(model.designs_)
+    kinds = "One design of networks was" if designs == 1 else f"{designs} designs of networks were"
+    if model.path_ is None:
+        return (
+            f"{kinds} trained from {each} starts on all rows, and the networks are averaged. "
+            "Nothing was held out, so nothing could be compared: the regularisation rose to "
+            f"{number(model.reg_strength_)}, which suits most small tables."
+        )
+    count = len(model.path_["design"])
+    snapshots = "one snapshot was" if count == 1 else f"{count} snapshots were"
+    pruned = " What was chosen was then trained on towards exact zeros." if model.prune else ""
+    named = repr(model.selection) if isinstance(model.selection, str) else number(model.selection)
+    return (
+        f"{kinds} trained {each} times, each time without the rows that were held out. While they "
+        f"were trained their regularisation rose, and {snapshots} kept on the way. The held-out "
+        f"rows chose what is averaged (selection {named}): {picks} of them, each with {each} "
+        f"networks.{pruned}"
+    )
+
+
 def is_classifier(model: Any) -> bool:
     """Whether a model predicts classes."""
     return hasattr(model, "classes_")
@@ -107,7 +149,9 @@ def changed_parameters(model: Any) -> list[tuple[str, str, str]]:
     return [
         (name, _said(value), _said(arguments[name].default))
         for name, value in sorted(model.get_params(deep=False).items())
-        if name not in NOT_SHOWN and _said(value) != _said(arguments[name].default)
+        if name not in NOT_SHOWN
+        and _said(value) != _said(arguments[name].default)
+        and (name != "cv" or is_whole(value))  # files do not hold splits of rows
     ]
 
 

@@ -15,7 +15,7 @@ from psilonnet.plot import (
     BLUE,
     GREY,
     FeatureSensitivityDisplay,
-    RegularizationPathDisplay,
+    TradeOffDisplay,
     TrainingCurvesDisplay,
     quieten,
 )
@@ -40,14 +40,14 @@ STYLE = {
 }
 
 
-def path_picture(model: Any) -> Html:
-    """Draw loss, bound and sparsity over the strengths."""
+def trade_off_picture(model: Any) -> Html:
+    """Draw held-out loss against bound; only what a file holds, so that pages are the same."""
+    display = TradeOffDisplay(path=model.path_, designs=model.designs_)
     return _drawn(
-        lambda axes: RegularizationPathDisplay.from_estimator(model, axes=axes),
-        "path",
-        "Held-out loss, bound and near-sparsity for each strength of regularisation",
-        size=(WIDTH, 5.2),
-        count=3,
+        lambda axes: display.plot(ax=axes[0]),
+        "trade-off",
+        "Held-out loss against bound, for every snapshot of the training",
+        size=(WIDTH, 4.0),
     )
 
 
@@ -57,7 +57,7 @@ def curves_picture(model: Any) -> Html:
         lambda axes: TrainingCurvesDisplay.from_estimator(model, axes=axes),
         "curves",
         "Losses and bound over the steps of training",
-        size=(WIDTH, 5.2),
+        size=(WIDTH, 4.0),
         count=2,
     )
 

@@ -116,8 +116,7 @@ def _about_held_out(model: Any) -> str:
             "This fit held nothing out, so it has no score of its own: give the report rows that "
             "the model has not seen."
         )
-    pruned = " and not pruned yet" if model.sparsity_ > 0 else ""
     return (
-        f"The held-out score is that of networks that were not trained on these rows{pruned}. But "
-        "the strength of the regularisation was chosen on them, so it is slightly optimistic."
+        "The held-out score is that of networks that were not trained on these rows. But what is "
+        "averaged was chosen on them, so it is slightly optimistic."
     )

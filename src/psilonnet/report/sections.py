@@ -11,11 +11,13 @@ import numpy as np
 from psilonnet.report.facts import (
     changed_parameters,
     column_words,
+    design_words,
+    fit_words,
     is_classifier,
     score_name,
 )
 from psilonnet.report.html import Html, definitions, joined, number, table, tag
-from psilonnet.report.pictures import curves_picture, features_picture, path_picture
+from psilonnet.report.pictures import curves_picture, features_picture, trade_off_picture
 from psilonnet.tables import NumberCode
 
 if TYPE_CHECKING:
@@ -164,22 +166,39 @@ def _name(model: Any, k: int) -> Html:
 
 
 def choice_section(model: Any) -> Html:
-    """Show how the strength was chosen and how training went."""
+    """Show what was trained, what was chosen, and how training went."""
     curves = figure(
         curves_picture(model),
-        "Training. The loss should fall and level off; held-out loss that turns up again is a sign "
-        "of overfitting. Below, the bound on the network's own output, in its own scale.",
+        "Training of the heaviest design, averaged over its networks. The loss should fall and "
+        "level off; held-out loss that turns up again is a sign of overfitting. Below, the bound "
+        "on the network's own output, in its own scale.",
     )
-    if model.path_ is None or len(model.path_["reg_strength"]) == 1:
-        words = f"No strengths were compared: the model uses {number(model.reg_strength_)}."
-        return section("How was it found?", paragraph(words), tag("div", curves, class_="pair"))
-    path = figure(
-        path_picture(model),
-        "Each point is one strength of regularisation, from weak to strong. Dashed lines mark what "
-        "is in use. Towards the right the bound falls; the loss tells how far one may go.",
+    pictures = [curves]
+    if model.path_ is not None and len(model.path_["design"]) > 1:
+        trade_off = figure(
+            trade_off_picture(model),
+            "Each point is a snapshot, and each line one design while its regularisation rises. "
+            "Further down is more accurate, further left proves more. Rings mark what is averaged, "
+            "with its weight; an average can be better than each of its parts.",
+        )
+        pictures = [trade_off, curves]
+    return section(
+        "How was it found?",
+        paragraph(fit_words(model)),
+        _members_table(model),
+        tag("div", *pictures, class_="pair"),
     )
-    words = "The strength trades fit against proof. The fit tries many, and held-out rows choose."
-    return section("How was it found?", paragraph(words), tag("div", path, curves, class_="pair"))
+
+
+def _members_table(model: Any) -> Html:
+    members = model.members_
+    rows = [
+        (f"{weight:.0%}", design_words(model.designs_[int(design)]), number(strength))
+        for weight, design, strength in zip(
+            members["weight"], members["design"], members["reg_strength"], strict=True
+        )
+    ]
+    return table(("Weight", "Design", "Strength"), rows, numbers=[2])
 
 
 def network_section(model: Any, network: Network) -> Html:
@@ -187,8 +206,7 @@ def network_section(model: Any, network: Network) -> Html:
     nets = "One network" if network.members == 1 else f"{network.members} networks, averaged"
     share = network.nonzero / network.weights
     words = (
-        f"{nets}, architecture {model.architecture}. Of {network.weights:,} weights, "
-        f"{network.nonzero:,} are not zero ({share:.1%}). "
+        f"{nets}. Of {network.weights:,} weights, {network.nonzero:,} are not zero ({share:.1%}). "
     )
     if network.nonzero < network.weights:
         words += "Neurons that no longer reach the output can be removed, with the same outputs."

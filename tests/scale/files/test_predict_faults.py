@@ -21,7 +21,7 @@ from disturbance import (
     small_disk,
     two_nodes,
 )
-from psilonnet import PSiLONClassifier
+from psilonnet import Design, PSiLONClassifier
 from psilonnet.scale import FilesFailedError, predict_files
 from sizes import size
 
@@ -35,7 +35,14 @@ COLUMNS = [f"x{k}" for k in range(6)]
 def model(tmp_path_factory):
     """A folder with an exported model that takes some tenths of a second per block."""
     x = np.random.default_rng(0).normal(size=(200, len(COLUMNS)))
-    options = {"width": 128, "depth": 3, "max_steps": 10, "reg_strength": 1e-3, "knots": 0}
+    options = {
+        "width": 128,
+        "depth": 3,
+        "max_steps": 10,
+        "reg_strength": 1e-3,
+        "designs": [Design()],
+        "cv": 2,
+    }
     folder = tmp_path_factory.mktemp("exported")
     PSiLONClassifier(**options).fit(x, x[:, 0] > 0).export_numpy(folder)
     return folder

@@ -7,11 +7,18 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from psilonnet import PSiLONRegressor
+from psilonnet import Design, PSiLONRegressor
 from psilonnet.scale import predict_files
 from psilonnet.scale.files.runtime import export_model
 
-SMALL = {"width": 16, "max_steps": 40, "reg_strength": 1e-3, "knots": 0, "verbose": False}
+SMALL = {
+    "width": 16,
+    "max_steps": 40,
+    "reg_strength": 1e-3,
+    "designs": [Design()],
+    "cv": 2,
+    "verbose": False,
+}
 quietly = partial(predict_files, progress=False)
 
 

@@ -5,11 +5,18 @@ import pyarrow.parquet as pq
 import pytest
 
 from made_tables import members
-from psilonnet import PSiLONClassifier
+from psilonnet import Design, PSiLONClassifier
 from psilonnet.scale import FilesFailedError, predict_files
 from psilonnet.scale.files.writer import BlockWriter
 
-SMALL = {"width": 16, "max_steps": 40, "reg_strength": 1e-3, "knots": 0, "verbose": False}
+SMALL = {
+    "width": 16,
+    "max_steps": 40,
+    "reg_strength": 1e-3,
+    "designs": [Design()],
+    "cv": 2,
+    "verbose": False,
+}
 quietly = partial(predict_files, progress=False)
 
 

@@ -8,7 +8,7 @@ import time
 import numpy as np
 import pandas as pd
 
-from psilonnet import PSiLONRegressor
+from psilonnet import Design, PSiLONRegressor
 from psilonnet.scale import fit_many
 from psilonnet.scale.many import fit as fit_module
 
@@ -42,7 +42,9 @@ def make_table(n, *, poisoned):
 def fit(folder, n, *, poisoned, cluster=None, retries=0):
     fit_module.GROUPS_PER_TASK = 4  # many short tasks
     fit_module.RETRIES = retries  # the poison kills a worker each time
-    estimator = Fragile(width=8, depth=1, max_steps=20, reg_strength=1e-3, knots=0, random_state=0)
+    estimator = Fragile(
+        width=8, depth=1, max_steps=20, reg_strength=1e-3, designs=[Design()], cv=2, random_state=0
+    )
     table = make_table(n, poisoned=poisoned)
     given = {"by": "group", "target": "y", "estimator": estimator, "progress": False}
     return fit_many(table, out=folder, cluster=cluster, **given)

@@ -7,11 +7,11 @@ import pyarrow as pa
 import pytest
 
 from made_tables import stores
-from psilonnet import PSiLONRegressor
+from psilonnet import Design, PSiLONRegressor
 from psilonnet.scale import fit_many, predict_many
 
 QUICK = {"width": 16, "depth": 1, "max_steps": 40, "learning_rate": 2e-2, "random_state": 0}
-FIXED = PSiLONRegressor(**QUICK, reg_strength=1e-3, knots=0)
+FIXED = PSiLONRegressor(**QUICK, reg_strength=1e-3, designs=[Design()], cv=2)
 
 
 def index_of(path):

@@ -14,14 +14,14 @@ from sklearn.linear_model import LinearRegression
 
 import psilonnet
 from made_tables import stores
-from psilonnet import PSiLONClassifier, PSiLONRegressor
+from psilonnet import Design, PSiLONClassifier, PSiLONRegressor
 from psilonnet.scale import fit_many, predict_many
 from psilonnet.scale.many import fit as fit_module
 from psilonnet.scale.many.fit import _plan_tasks
 from psilonnet.scale.many.groups import key_name
 
 QUICK = {"width": 16, "depth": 1, "max_steps": 40, "learning_rate": 2e-2, "random_state": 0}
-FIXED = PSiLONRegressor(**QUICK, reg_strength=1e-3, knots=0)
+FIXED = PSiLONRegressor(**QUICK, reg_strength=1e-3, designs=[Design()], cv=2)
 
 
 def index_of(path):

@@ -1,12 +1,12 @@
 import pytest
 
 from made_tables import stores
-from psilonnet import PSiLONRegressor
+from psilonnet import Design, PSiLONRegressor
 from psilonnet.scale import fit_many, predict_many
 from psilonnet.tables import OutOfRangeWarning
 
 QUICK = {"width": 16, "depth": 1, "max_steps": 40, "learning_rate": 2e-2, "random_state": 0}
-FIXED = PSiLONRegressor(**QUICK, reg_strength=1e-3, knots=0)
+FIXED = PSiLONRegressor(**QUICK, reg_strength=1e-3, designs=[Design()], cv=2)
 
 
 def test_far_rows_are_counted_in_one_warning(tmp_path):

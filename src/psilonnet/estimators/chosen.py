@@ -1,0 +1,127 @@
+"""A model made from the candidates of a fit, by what is asked of loss and bound."""
+
+from __future__ import annotations
+
+import copy
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from psilonnet.estimators.exports import ExportedModel
+from psilonnet.estimators.parameters import check_parameters
+from psilonnet.estimators.selection import MOST_PICKS, choose
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+    from psilonnet.estimators.problem import Problem
+    from psilonnet.estimators.training_record import Record
+
+Array = np.ndarray[Any, Any]
+
+
+class ChosenModel(ExportedModel):
+    """A fitted model that can be chosen anew from its candidates."""
+
+    selection: Any
+    prune: bool
+    _record: Record | None
+
+    # What the subclasses define.
+
+    def _calibrated(self, target: Any, outputs: Array, truth: tuple[Array, Array, Array]) -> Any:
+        """Return the target, calibrated by outputs on the held-out rows if that is asked for."""
+        return target
+
+    def _measure(self, outputs: Array, y: Array, weight: Array) -> Any:
+        """Return how good outputs of the network are, for y as the network sees it."""
+        raise NotImplementedError
+
+    def _choose(self, record: Record) -> None:
+        """Make the model from the candidates, by the selection that is asked for."""
+        candidates, held_out, problem = record.candidates, record.held_out, record.problem
+        choice = choose(candidates, held_out, self.selection, MOST_PICKS)
+        first = candidates[choice.picks[0]]
+        self.target_ = self._calibrated(
+            self.target_,
+            choice.outputs,
+            problem.truth(held_out.rows if held_out is not None else np.arange(0)),
+        )
+        self.designs_ = list(record.designs)
+        self.path_ = record.path(choice)
+        self.members_ = record.members(choice)
+        self.history_ = record.histories[first.design]
+        self.n_iter_, self.reg_strength_ = first.step, first.strength
+        shares = np.array(choice.shares)
+        self.near_sparsity_ = float(shares @ [candidates[k].near_sparsity for k in choice.picks])
+        self.sparsity_ = float(shares @ [candidates[k].sparsity for k in choice.picks])
+        self.net_ = choice.averaged(candidates)
+        known = slice(len(problem.y) - problem.given)
+        training = self.net_(problem.x[known]).numpy()
+        self.measures_ = {
+            "training": self._measured(problem, known, training),
+            "held_out": None
+            if held_out is None
+            else self._measured(problem, held_out.rows, choice.outputs),
+        }
+        self.held_out_score_ = (
+            None if held_out is None else self._score(problem, held_out.rows, choice.outputs)
+        )
+        self._record = record
+
+    def _measured(self, problem: Problem, rows: Any, outputs: Array) -> Any:
+        y, counts = problem.y.numpy()[rows], problem.counts.numpy()[rows]
+        return self._measure(outputs, y, counts)
+
+    def _score(self, problem: Problem, rows: Array, outputs: Array) -> float | None:
+        y, counts = problem.y.numpy()[rows], problem.counts.numpy()[rows]
+        score: float | None = self.target_.score(y, outputs, counts)
+        return score
+
+    def _score_in_words(self) -> str:
+        held_out = self.measures_["held_out"]
+        return f"On held-out rows: {held_out.in_words()}." if held_out else ""
+
+    # The choice between accuracy and proof.
+
+    def with_selection(self, selection: Any) -> Self:
+        """Return another fitted model from the same training, chosen otherwise.
+
+        Parameters
+        ----------
+        selection : {"accurate", "balanced", "provable"} or float
+            As the parameter of that name.
+
+        Returns
+        -------
+        A fitted estimator of its own: weights, temperature and held-out score.
+        """
+        check_is_fitted(self)
+        check_parameters(type(self).__name__, {"selection": selection})
+        record = getattr(self, "_record", None)
+        if record is None:
+            raise ValueError(
+                "The candidates of a fit are kept in the memory of the process that fitted it, not "
+                "in files and pickles, and they can be freed. They are gone: fit again with "
+                f"selection={selection!r}."
+            )
+        if self.prune:
+            raise ValueError(
+                "A pruned model was trained on after the choice, so that another choice needs "
+                f"another fit: fit again with selection={selection!r}."
+            )
+        other = copy.copy(self)
+        other.selection = selection
+        other._choose(record)
+        return other
+
+    def free_candidates(self) -> Self:
+        """Free the memory of the networks that were not chosen; return self."""
+        self._record = None
+        return self
+
+    def __getstate__(self) -> dict[str, Any]:
+        state: dict[str, Any] = dict(super().__getstate__())
+        state.pop("_record", None)
+        return state
