@@ -36,7 +36,8 @@ class PSiLONClassifier(ClassifierMixin, BasePSiLON):  # type: ignore[misc]
         Neurons in a hidden layer, and the number of hidden layers.
     reg_strength : "auto", float or sequence of float, default="auto"
         The strengths to choose from. While a network is trained its strength rises, and a snapshot
-        is taken at each of them; "auto" is ten from 5e-5 to 5e-2.
+        is taken at each of them; "auto" is eleven from 5e-5 to 0.1,
+        all of them larger for tables of fewer than 2,000 rows.
     selection : {"balanced", "accurate", "provable"} or float, default="balanced"
         What is minimised on the held-out rows when snapshots are averaged: ``log(loss) + w
         log(1 + bound)`` with w = 0.01, 0 or 0.03, or a weight w of your own. A larger one gives
@@ -77,8 +78,8 @@ class PSiLONClassifier(ClassifierMixin, BasePSiLON):  # type: ignore[misc]
     reg_strength_ : float
         The strength of the heaviest of the networks.
     members_ : dict of lists
-        What is averaged: ``weight``, ``design`` (its number in designs_) and ``reg_strength``, the
-        heaviest first; each stands for one network per fold.
+        What is averaged: ``weight``, ``design`` (its number in ``designs_``) and ``reg_strength``,
+        the heaviest first; each stands for one network per fold.
     path_ : dict of lists, or None if nothing was held out
         For each snapshot: ``design``, ``reg_strength``, held-out loss, bound, near-sparsity,
         sparsity, steps trained, and its weight in the model.

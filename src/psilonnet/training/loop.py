@@ -105,7 +105,8 @@ class Run(RunState):
 
     def _begin_steps(self) -> Gradients:
         """Choose how to differentiate the network as it is; the optimiser's state follows."""
-        self._strengths = self.reg_strength.clone()
+        given = self.reg_strength
+        self._strengths = given if self.plan.strength is None else given.clone()
         gradients = make_gradients(
             self.net, self.loss, self.penalty, self._strengths, self.plan.matmul_precision
         )
