@@ -1,8 +1,6 @@
 import copy
 
-import pytest
-
-from psilonnet.training import RisingPath, take_members, warm_path
+from psilonnet.training import take_members, warm_path
 from training.small_runs import run_of, small_net
 
 
@@ -20,15 +18,3 @@ def test_warm_path_starts_each_strength_from_the_weights_before():
     for (_, before), (_, after) in zip(runs, starts[1:], strict=False):
         for a, b in zip(before.net.parameters(), after.parameters(), strict=True):
             assert a.equal(b)
-
-
-@pytest.mark.parametrize("steps", [(1, 1), (1, 3), (4, 40)])
-def test_strengths_rise_also_where_steps_are_fewer_than_strengths(steps):
-    path = RisingPath((1e-4, 1e-3, 1e-2, 1e-1), *steps, 4e-3)
-    shares = [k / (path.steps - 1) for k in range(path.steps)]
-    strengths = [path.strength(share) for share in shares]
-    assert strengths == sorted(strengths)
-    assert strengths[0] == pytest.approx(1e-4)
-    assert strengths[-1] <= 1e-1
-    assert all(0 < path.rate(share) <= 4e-3 for share in shares)
-    assert path.marks[-1] == path.steps
