@@ -67,6 +67,7 @@ def test_models_fitted_together_are_those_fitted_alone(estimator, networks, trai
         assert model.held_out_score_ == pytest.approx(alone.held_out_score_, abs=2e-2)
 
 
+@pytest.mark.filterwarnings("ignore:No rows could be held out")
 def test_tiny_tables_share_populations_too(trained):
     rng = np.random.default_rng(0)
     tables = [(x, x[:, 0]) for x in (rng.normal(size=(n, 2)) for n in (12, 20))]

@@ -149,7 +149,8 @@ def test_summary_of_a_classifier_that_says_one_class_begins_with_it(calibrate, t
 def test_summary_of_a_regressor_that_says_one_number_begins_with_it():
     x, _ = imbalanced()
     settings = {**TINY, "max_steps": 400}
-    model = PSiLONRegressor(**{**settings, "reg_strength": (20.0, 30.0)}).fit(x, x[:, 0])
+    strong = {**settings, "reg_strength": (20.0, 30.0), "selection": 1.0}
+    model = PSiLONRegressor(**strong).fit(x, x[:, 0])
     assert np.ptp(model.predict(x)) < 0.1
     assert model.summary().startswith("All 200 rows that the model was trained on get nearly the")
     assert PSiLONRegressor(**settings).fit(x, x[:, 0]).summary().startswith("PSiLONRegressor on")
