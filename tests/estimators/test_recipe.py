@@ -50,7 +50,7 @@ def test_automatic_strengths_are_even_in_the_logarithm():
     ratios = [b / a for a, b in pairwise(points)]
     assert max(ratios) == pytest.approx(min(ratios), rel=0.02)
     assert _path_strengths("auto", alone=True) == (
-        (WEAKEST, FALLBACK_STRENGTH),
+        (WEAKEST, FALLBACK_STRENGTH, FALLBACK_STRENGTH),
         (FALLBACK_STRENGTH,),
     )
 
@@ -58,13 +58,13 @@ def test_automatic_strengths_are_even_in_the_logarithm():
 @pytest.mark.parametrize(
     ("given", "alone", "points", "asked"),
     [
-        (0.01, False, (WEAKEST, 0.01), (0.01,)),  # the path rises to it
+        (0.01, False, (WEAKEST, 0.01, 0.01), (0.01,)),  # the path rises to it, and stays
         (0.0, False, (0.0,), (0.0,)),
         (1e-5, False, (1e-5,), (1e-5,)),
         ([0.1, 1e-3], False, (1e-3, 0.1), (1e-3, 0.1)),
         ([0, 0.1], False, (0.0, 0.1), (0.0, 0.1)),
-        ([1.0, 0.1], True, (WEAKEST, 0.1), (0.1,)),  # the nearest to what would be used
-        ([0.0, 1e-3], True, (WEAKEST, 1e-3), (1e-3,)),
+        ([1.0, 0.1], True, (WEAKEST, 0.1, 0.1), (0.1,)),  # the nearest to what would be used
+        ([0.0, 1e-3], True, (WEAKEST, 1e-3, 1e-3), (1e-3,)),
     ],
 )
 def test_strengths_that_are_asked_for_are_on_the_path(given, alone, points, asked):

@@ -63,7 +63,7 @@ def test_a_row_that_stands_for_many_counts_as_many():
     assert fit_temperature(logits, y, *ones(60)) > repeated
 
 
-def test_shrinking_is_no_worse_than_no_calibration_and_than_none_on_forty_tables():
+def test_calibration_lowers_the_loss_on_forty_tables():
     with RESULTS.open() as file:
         lines = list(csv.DictReader(file))
     losses = {}
@@ -71,4 +71,4 @@ def test_shrinking_is_no_worse_than_no_calibration_and_than_none_on_forty_tables
         losses.setdefault(line["errors"], []).append(float(line["loss"]))
     means = {way: np.mean(values) for way, values in losses.items()}
     assert {len(values) for values in losses.values()} == {40}
-    assert means[f"{TEMPERATURE_ERRORS:g}"] <= min(means["off"], means["0"])
+    assert means[f"{TEMPERATURE_ERRORS:g}"] < 0.97 * means["off"]

@@ -113,7 +113,8 @@ class _PathKeeper(Callback):
     def _marks(self) -> dict[int, float]:
         """Return the strength at each step where a snapshot is taken."""
         early = dict.fromkeys(self.recipe.early, self.path.strengths[0])
-        return early | dict(zip(self.path.marks, self.path.strengths, strict=True))
+        last = dict(zip(self.path.strengths, self.path.marks, strict=True))  # of each strength
+        return early | {step: strength for strength, step in last.items()}
 
     def _falls(self, run: RunState, losses: list[float]) -> bool:
         longest = LONGEST * self.recipe.path.level

@@ -142,12 +142,14 @@ def _path_strengths(
 ) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """Return the strengths that a path goes through, and those that may be chosen.
 
+    The path to a single strength reaches it halfway and stays there.
+
     >>> _path_strengths(0.01)
-    ((5e-05, 0.01), (0.01,))
+    ((5e-05, 0.01, 0.01), (0.01,))
     """
     if isinstance(reg_strength, str):
         if alone:
-            return (WEAKEST, FALLBACK_STRENGTH), (FALLBACK_STRENGTH,)
+            return (WEAKEST, FALLBACK_STRENGTH, FALLBACK_STRENGTH), (FALLBACK_STRENGTH,)
         ratio = STRONGEST / WEAKEST
         points = tuple(
             float(f"{WEAKEST * ratio ** (k / (SNAPSHOTS - 1)):.3g}") for k in range(SNAPSHOTS)
@@ -159,4 +161,4 @@ def _path_strengths(
         asked = (nearest,)
     if len(asked) > 1 or asked[0] <= WEAKEST:
         return asked, asked
-    return (WEAKEST, *asked), asked
+    return (WEAKEST, *asked, *asked), asked
