@@ -6,7 +6,7 @@ import pytest
 
 from psilonnet import PSiLONRegressor
 
-QUICK = {"width": 4, "depth": 1, "max_steps": 2, "knots": 0, "random_state": 0}
+QUICK = {"width": 4, "depth": 1, "max_steps": 2, "random_state": 0}
 
 
 def test_warnings_of_fit_and_predict_point_at_this_file():

@@ -101,7 +101,7 @@ def test_numbers_that_hardly_differ_are_told():
 
 def test_fit_tells_once():
     frame = pd.DataFrame({"price": AMOUNTS, "x": np.arange(200.0)})
-    model = PSiLONClassifier(width=4, max_steps=2, knots=0, reg_strength=1e-3, verbose=False)
+    model = PSiLONClassifier(width=4, max_steps=2, reg_strength=1e-3, verbose=False)
     with pytest.warns(LossWarning, match="amounts, percentages or dates") as said:
         model.fit(frame, np.arange(200) % 2)
     assert len(said) == 1
