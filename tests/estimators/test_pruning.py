@@ -9,7 +9,7 @@ import psilonnet
 from estimators.messy import QUICK
 from estimators.small_paths import drive, make_folds, make_settings, train
 from psilonnet import Design, PSiLONClassifier, PSiLONRegressor
-from psilonnet.estimators import HeldOutWarning
+from psilonnet.estimators import HeldOutWarning, fit_together
 from psilonnet.estimators.problem import Problem
 from psilonnet.estimators.progress import Progress
 from psilonnet.estimators.pruning import (
@@ -126,3 +126,20 @@ def test_the_sparsest_good_cut_is_taken_else_the_best():
     assert chosen(1.0, 1.03, 1.0) == 1
     assert chosen(1.0, 0.99, 0.9) == 1  # pruning may even help
     assert chosen(1.0, 1.2, 1.4) == 0
+
+
+def test_fits_of_other_numbers_of_folds_are_pruned_as_they_are_alone():
+    rng = np.random.default_rng(3)
+    tables = [(x, x[:, 0] + 0.1 * rng.normal(size=60)) for x in rng.normal(size=(2, 60, 3))]
+    settings = {"width": 12, "depth": 2, "max_steps": 60, "designs": [Design()], "prune": True}
+
+    def models():
+        fixed = {**settings, "reg_strength": 1e-3, "random_state": 0, "verbose": False}
+        return [PSiLONRegressor(**fixed, cv=folds) for folds in (3, 2)]
+
+    together, alone = models(), models()
+    assert fit_together(together, tables) == [None, None]
+    for own, joint, (x, y) in zip(alone, together, tables, strict=True):
+        own.fit(x, y)
+        assert joint.sparsity_ == pytest.approx(own.sparsity_, abs=0.02)
+        np.testing.assert_allclose(joint.predict(x), own.predict(x), atol=0.02)

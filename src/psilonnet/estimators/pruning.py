@@ -97,12 +97,10 @@ def _prune_job(
     steps: int,
     callback: Callback,
 ) -> Job:
-    net = candidate.trained
-    assert net is not None  # kept until the fit ends
-    n = members_of(net)
-    net = take_members(net, torch.arange(n).repeat(len(cuts)))
+    n = members_of(candidate.trained)
+    net = take_members(candidate.trained, torch.arange(n).repeat(len(cuts)))
     train = view.rows([rows for rows, _ in folds.splits] * len(cuts))
-    assert train is not None
+    assert train is not None  # a split without training rows is refused before
     norms, drops = zip(*(cut for cut in cuts for _ in range(n)), strict=True)
     stage = Pruning(steps, row_norm=norms, settle=steps // 2, drop=drops)
     shapes = tuple((name, t.shape[1:]) for name, t in net.state_dict().items())
@@ -117,7 +115,8 @@ def _prune_job(
         strengths=(candidate.strength,) * (n * len(cuts)),
         plan=plan,
         callbacks=(callback,),
-        kind=(view.design, shapes, view.problem.loss, steps, recipe.path.learning_rate)
+        # The cuts go by the number of a member, so jobs of other numbers of folds stay apart.
+        kind=(view.design, shapes, view.problem.loss, stage, recipe.path.learning_rate)
         if recipe.plan.matmul_precision == "highest"
         else None,
     )
