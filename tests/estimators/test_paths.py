@@ -11,7 +11,7 @@ from estimators.messy import SMALL
 from estimators.small_paths import make_folds, make_settings, train
 from psilonnet import Design, PSiLONRegressor
 from psilonnet.estimators.paths import (
-    HALFWAY,
+    GIVE_UP_FROM,
     LONGEST,
     PART,
     LostNetworksWarning,
@@ -148,7 +148,7 @@ def test_hopeless_design_is_given_up_once_its_path_is_well_under_way():
     recipe = replace(make_settings(max_steps=100, learning_rate=1e-3), may_extend=True)
     noise = np.random.default_rng(1).normal(size=60)
     keeper, run = run_path(make_folds(noise), recipe, best=1e-3)
-    begins = keeper.path.level + HALFWAY * keeper.path.rise
+    begins = keeper.path.level + GIVE_UP_FROM * keeper.path.rise
     assert begins <= run.step < keeper.path.steps
     assert keeper.snapshots  # what it had reached is a candidate still
     whole, run = run_path(make_folds(noise), recipe, best=1e3)

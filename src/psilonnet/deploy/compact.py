@@ -87,19 +87,9 @@ def compact_parts(part: Part) -> list[Part]:
 
 def _compact_part(part: Part, member: int) -> Part:
     live = CompactNet(part.net, member)
-    net = PlainNet.of_layers([_rounded(layer) for layer in live.plain.layers])
+    net = PlainNet.of_layers([layer.rounded() for layer in live.plain.layers])
     weight = part.weight[member : member + 1].clone()
     return Part(net, weight, part.columns.at(live.inputs), part.inputs[live.inputs])
-
-
-def _rounded(layer: PlainLayer) -> PlainLayer:
-    """Return a layer in numbers of float32; contiguous, so that a copy computes the same bits."""
-    edges = None if layer.edges is None else _narrow(layer.edges)
-    return replace(layer, weight=_narrow(layer.weight), bias=_narrow(layer.bias), edges=edges)
-
-
-def _narrow(tensor: Tensor) -> Tensor:
-    return tensor.contiguous().float().double()
 
 
 def _keep_inputs(layer: PlainLayer, keep: Tensor) -> PlainLayer:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from psilonnet.estimators.folds import Folds
     from psilonnet.estimators.progress import Progress
     from psilonnet.estimators.recipe import Recipe
-    from psilonnet.nn import Network, PlainLayer
+    from psilonnet.nn import Network
     from psilonnet.training import Plan, RisingPath, Run, RunState
 
 Array = np.ndarray[Any, Any]
@@ -31,8 +31,8 @@ Array = np.ndarray[Any, Any]
 # The level part of a path goes on, by a fifth of its steps at a time, while the mean held-out loss
 # has fallen by more than this share over the last such part; it is at most this many times as long.
 FALLS, LONGEST, PART = 0.01, 4, 0.2
-# A design is given up halfway along its path if it is so much worse than the best one before it.
-HOPELESS, HALFWAY = 0.15, 0.75
+# From so far along its rise on a design is given up if it is so much worse than the best before.
+GIVE_UP_FROM, HOPELESS = 0.75, 0.15
 
 
 class LostNetworksWarning(UserWarning):
@@ -126,7 +126,7 @@ class _PathKeeper(Callback):
 
     def _give_up(self, run: RunState, losses: list[float]) -> None:
         done = (run.step - self.path.level) / max(1, self.path.rise)
-        if self.recipe.may_extend and HALFWAY <= done < 1:
+        if self.recipe.may_extend and GIVE_UP_FROM <= done < 1:
             reached = [
                 v for s, v in zip(run.history.step, losses, strict=True) if s >= self.path.level
             ]
@@ -226,16 +226,12 @@ def _fold_average(view: View, net: Network) -> AveragedNet:
 
     What pruning has left without use is removed.
     """
-    layers = [_rounded(layer) for layer in PlainNet(net).layers]
+    layers = [layer.rounded() for layer in PlainNet(net).layers]
     members, columns = len(layers[0].weight), view.problem.x.shape[1]
     weight = torch.full((members,), 1 / members, dtype=torch.float64)
     part = Part(PlainNet.of_layers(layers), weight, view.columns, torch.arange(columns))
     is_pruned = float(net.layers[0].prune_mix) > 0
     return AveragedNet(compact_parts(part) if is_pruned else [part], columns)
-
-
-def _rounded(layer: PlainLayer) -> PlainLayer:
-    return replace(layer, weight=layer.weight.float().double(), bias=layer.bias.float().double())
 
 
 def _held_out_outputs(net: AveragedNet, folds: Folds) -> Array:

@@ -64,6 +64,11 @@ class PlainLayer:
         edges = None if self.edges is None else self.edges[own]
         return PlainLayer(self.weight[own], self.bias[own], self.split, edges)
 
+    def rounded(self) -> PlainLayer:
+        """Return the layer in numbers of float32; contiguous, so that a copy computes the same."""
+        edges = None if self.edges is None else _narrow(self.edges)
+        return PlainLayer(_narrow(self.weight), _narrow(self.bias), self.split, edges)
+
     def pieces(self, h: Tensor) -> Tensor:
         """Map (members, rows, in) to (members, rows, pieces, in)."""
         if self.split == "relu":
@@ -129,6 +134,10 @@ class PlainNet:
                 h = layer(h)
             outputs.append(h)
         return torch.cat(outputs, dim=1)
+
+
+def _narrow(tensor: Tensor) -> Tensor:
+    return tensor.contiguous().float().double()
 
 
 def _own_copy(tensor: Tensor) -> Tensor:

@@ -12,7 +12,7 @@ from psilonnet.plot.style import INK, design_styles, name_designs, panels, quiet
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-WIDE, ROOM = 6.5, 0.16  # points for a letter; share of the height for words above and below
+WIDE, ROOM = 6.5, 0.22  # points for a letter; share of the height for words above and below
 SELECTIONS = ("accurate", "balanced", "provable")
 
 
