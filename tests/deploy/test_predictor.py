@@ -25,15 +25,23 @@ def assert_same_outputs(model, x, predictor):
     np.testing.assert_allclose(theirs, ours, rtol=1e-9, atol=1e-12)
     if hasattr(model, "predict_proba"):
         assert (predictor.predict(x) == model.predict(x)).all()
-        radius = model.certified_radius(x)
-        np.testing.assert_allclose(predictor.certified_radius(x), radius, rtol=1e-6, atol=1e-12)
-        for delta in (0.02, 0.3):
-            stays = model.is_robust(x, delta)
-            close = np.abs(radius - delta) < 1e-6 * delta
-            assert (predictor.is_robust(x, delta) == stays)[~close].all()
-    else:
-        for a, b in zip(predictor.output_range(x, 0.1), model.output_range(x, 0.1), strict=True):
+    for method in ("global", "local"):
+        assert_same_proofs(model, x, predictor, method)
+
+
+def assert_same_proofs(model, x, predictor, method):
+    if not hasattr(model, "predict_proba"):
+        pair = (m.output_range(x, 0.1, method=method) for m in (predictor, model))
+        for a, b in zip(*pair, strict=True):
             np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-12)
+        return
+    radius = model.certified_radius(x, method=method)
+    found = predictor.certified_radius(x, method=method)
+    np.testing.assert_allclose(found, radius, rtol=1e-6, atol=1e-12)
+    for delta in (0.02, 0.3):
+        stays = model.is_robust(x, delta, method=method)
+        close = np.abs(radius - delta) < (1e-6 if method == "global" else 0.01) * delta
+        assert (predictor.is_robust(x, delta, method=method) == stays)[~close].all()
 
 
 @pytest.mark.parametrize(
@@ -227,8 +235,11 @@ def test_wrong_questions_and_formats_are_refused(tmp_path):
     for name, wrong in (("size", datetime.timedelta(days=1)), ("size", "any"), ("when", -1)):
         with pytest.raises(ValueError, match=f"of column '{name}' must be .* at least 0"):
             predictor.output_range(X, {name: wrong})
-    low, high = predictor.output_range(X, {"size": 1e308})
-    assert (low < high).all()
+    with pytest.raises(ValueError, match=r"'method' must be one of .*Got 'linear'"):
+        predictor.output_range(X, 0.1, method="linear")
+    for method in ("global", "local"):
+        low, high = predictor.output_range(X, {"size": 1e308}, method=method)
+        assert (low < high).all()
     manifest = tmp_path / "manifest.json"
     manifest.write_text(json.dumps({"format": 99}))
     with pytest.raises(ValueError, match="format 99"):
@@ -309,11 +320,15 @@ def test_ranges_behind_several_maps_hold_and_are_those_of_the_model(tmp_path):
     rng = np.random.default_rng(0)
     rows = rng.normal(1, 8, size=(30, 5))
     delta = {"a": 0.5, "e": 3.0}
-    low, high = predictor.output_range(rows, delta)
     columns = read_columns(pd.DataFrame(rows, columns=list("abcde")))
-    theirs = Certifier(net, encoder).output_range(columns, delta)
-    np.testing.assert_allclose(low, theirs[0], rtol=1e-9, atol=1e-12)
-    np.testing.assert_allclose(high, theirs[1], rtol=1e-9, atol=1e-12)
+    wide = predictor.output_range(rows, delta)
+    low, high = predictor.output_range(rows, delta, method="local")
+    assert ((wide[0] <= low) & (high <= wide[1])).all()
+    assert (high - low).sum() < 0.9 * (wide[1] - wide[0]).sum()
+    for method, found in (("global", wide), ("local", (low, high))):
+        theirs = Certifier(net, encoder).output_range(columns, delta, method=method)
+        np.testing.assert_allclose(found[0], theirs[0], rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(found[1], theirs[1], rtol=1e-9, atol=1e-12)
     for _ in range(200):
         moved = rows + rng.choice([-1, 1], (30, 5)) * [0.5, 0, 0, 0, 3.0] * rng.random() ** 0.1
         found = predictor.predict(moved)

@@ -19,7 +19,7 @@ import math
 import numbers
 import warnings
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -36,6 +36,11 @@ DAYS = ("time", "duration")  # kinds of columns whose unit is a day
 BOOLS = (bool, np.bool_)
 SPANS = (datetime.timedelta, np.timedelta64)
 BLOCK = 1024  # rows that are computed at a time
+NEAR_BLOCK = 64  # rows whose neighbourhoods are looked at at a time: they take more memory
+LEAST = 2.0**-500  # no product of two such numbers underflows
+LOST = LEAST**2  # more than a sum of products loses by underflow
+DOUBLINGS, HALVINGS = 8, 8  # of the search for a local radius, which is found to 0.4 %
+METHODS = ("global", "local")
 
 
 class OutOfRangeWarning(UserWarning):
@@ -63,6 +68,7 @@ class Predictor:
             self._views = [_View(v, bend, arrays) for v, bend in enumerate(manifest["views"])]
             self._parts = [_Part(p, arrays, **part) for p, part in enumerate(manifest["parts"])]
             self._moves = arrays["moves"]  # (combinations, encoded columns)
+        self._members = sum(len(part.weight) for part in self._parts)
         self._encoder = _Encoder(**manifest["encoder"])
         self.names: list[str] = manifest["encoder"]["names"]
         target = manifest["target"]
@@ -112,31 +118,38 @@ class Predictor:
             raise ValueError("Only a classifier has probabilities. This model is a regressor.")
         return probabilities(self.decision_function(table))
 
-    def certified_radius(self, table: Any) -> Array:
+    def certified_radius(self, table: Any, method: str = "global") -> Array:
         """Return how many standard deviations all numbers of a row can move while its class stays.
 
         They are those of the columns as the model scales them.
+
+        Parameters
+        ----------
+        table : table
+        method : {"global", "local"}
+            "local" looks at the neighbourhood of each row: it proves more, and is slower.
         """
         if self.classes is None:
             raise ValueError(
                 "Only a classifier has a radius. Use output_range() of this regressor."
             )
         x = self.encode(table)
-        outputs = self.raw(x)
+        margins, asked = self._margins(self.raw(x))
         unit = self._encoder.movable(x)
-        per_unit = _inflated(unit @ self._moves.T, x.shape[1])
-        margins, per_unit, size = _margins(outputs, per_unit)
+        per_unit = self._moved(x, unit, asked, "global")
         # Where nothing moves the quotient is infinite, or undefined at a margin of zero.
         with np.errstate(divide="ignore", invalid="ignore"):
             rough = np.nan_to_num(margins / per_unit).min(axis=1).clip(0.0, FARTHEST)
-            slack = 2 * size * self._rounding(x, rough * unit.max(axis=1))[:, None]
+            slack = self._slack(x, rough[:, None] * unit, asked)
             radius = np.nan_to_num((margins - slack) / per_unit).min(axis=1).clip(0.0, FARTHEST)
         radius = radius * (1 - 1e-12)
+        if _checked_method(method) == "local":
+            radius = self._searched(x, unit, margins, asked, radius).clip(max=FARTHEST)
         reading_error = self._encoder.reading_errors.max(initial=0.0)
         size = np.abs(x).max(axis=1) + 1
         return np.asarray(np.maximum(radius - 16 * UNIT * (size + radius) - reading_error, 0.0))
 
-    def is_robust(self, table: Any, delta: Any) -> Array:
+    def is_robust(self, table: Any, delta: Any, method: str = "global") -> Array:
         """Return True for rows whose class provably stays when numbers move by at most delta.
 
         Parameters
@@ -145,17 +158,17 @@ class Predictor:
         delta : float, or dict from column name to amount
             A number of standard deviations for all columns of numbers, as the model scales them;
             or amounts in the columns' own units (days for times).
+        method : {"global", "local"}
+            As in ``certified_radius``.
         """
         if self.classes is None:
             raise ValueError("Only a classifier has classes. Use output_range() of this regressor.")
         x = self.encode(table)
         radius = self._encoder.radius(x, delta)
-        moved = _inflated(radius @ self._moves.T, x.shape[1])
-        margins, moved, size = _margins(self.raw(x), moved)
-        slack = 2 * size * self._rounding(x, radius.max(axis=1))[:, None]
-        return np.asarray((moved + slack < margins).all(axis=1))
+        margins, asked = self._margins(self.raw(x))
+        return self._holds(x, radius, margins, asked, _checked_method(method))
 
-    def output_range(self, table: Any, delta: Any) -> tuple[Array, Array]:
+    def output_range(self, table: Any, delta: Any, method: str = "global") -> tuple[Array, Array]:
         """Return a range that holds every prediction when numbers move by at most delta.
 
         Parameters
@@ -163,23 +176,83 @@ class Predictor:
         table : table
         delta : float, or dict from column name to amount
             As in ``is_robust``.
+        method : {"global", "local"}
+            As in ``certified_radius``.
         """
         if self.classes is not None:
             raise ValueError("Only a regressor has ranges. Use is_robust() of this classifier.")
         x = self.encode(table)
         radius = self._encoder.radius(x, delta)
-        moved = _inflated(radius @ self._moves.T, x.shape[1])
-        moved = moved + 2 * self._rounding(x, radius.max(axis=1))[:, None]
-        middle = self._center + self.raw(x) * self._scale
+        outputs = self.raw(x)
+        asked = _Asked.outputs(*outputs.shape)
+        moved = self._moved(x, radius, asked, _checked_method(method))
+        moved = moved + self._slack(x, radius, asked)
+        middle = self._center + outputs * self._scale
         half = self._scale * moved * (1 + 1e-12) + 1e-15 * np.abs(middle)
         low, high = middle - half, middle + half
         return (low[:, 0], high[:, 0]) if self._one_target else (low, high)
 
+    def _margins(self, outputs: Array) -> tuple[Array, _Asked]:
+        """Return the margins of each row over the other classes, and how they come about."""
+        n = outputs.shape[1]
+        if n == 1:
+            return np.abs(outputs), _Asked.outputs(*outputs.shape)
+        asked = _Asked.pairs(outputs.argmax(axis=1), n)
+        return np.einsum("rco,ro->rc", asked.combinations, outputs), asked
+
+    def _moved(self, x: Array, radius: Array, asked: _Asked, method: str) -> Array:
+        """Return how far combinations of outputs can move within a radius, in exact arithmetic."""
+        everywhere = _inflated(radius @ self._moves.T, x.shape[1])
+        moved = np.take_along_axis(everywhere, asked.places, axis=1)
+        if method == "local":
+            for k in range(0, len(x), NEAR_BLOCK):
+                own = slice(k, k + NEAR_BLOCK)
+                near = self._moved_nearby(x[own], radius[own], asked.combinations[own])
+                moved[own] = np.minimum(moved[own], near)
+        return moved
+
+    def _moved_nearby(self, x: Array, radius: Array, combinations: Array) -> Array:
+        """Return the same by what can be in use near each row: the local bound."""
+        with np.errstate(over="ignore", invalid="ignore"):  # what overflows excludes nothing
+            boxes = [view.box(x, radius) for view in self._views]
+            total = np.zeros(combinations.shape[:2])
+            for part in self._parts:
+                total += part.moved(boxes[part.view], combinations)
+            return np.nan_to_num(_inflated(total, self._members + 2), nan=np.inf, posinf=np.inf)
+
+    def _slack(self, x: Array, radius: Array, asked: _Asked) -> Array:
+        """Return the rounding of two predictions, of shape (rows, combinations)."""
+        size = np.abs(asked.combinations).sum(axis=2)
+        return np.asarray(2 * self._rounding(x, radius.max(axis=1))[:, None] * size)
+
+    def _holds(self, x: Array, radius: Array, margins: Array, asked: _Asked, method: str) -> Array:
+        """Return True for the rows whose margins no move within a radius can use up."""
+        moved = self._moved(x, radius, asked, method) + self._slack(x, radius, asked)
+        return np.asarray((moved < margins).all(axis=1))
+
+    def _searched(self, x: Array, unit: Array, margins: Array, asked: _Asked, low: Array) -> Array:
+        """Return the largest radius, at least a given one, found by doubling and halving."""
+
+        def holds(trial: Array) -> Array:
+            return self._holds(x, unit * trial[:, None], margins, asked, "local")
+
+        least, high, growing = low, 2 * low, low > 0
+        for _ in range(DOUBLINGS):
+            growing = growing & holds(high)
+            if not growing.any():
+                break
+            low = np.where(growing, high, low)
+            high = np.where(growing, 2 * high, high)
+        for _ in range(HALVINGS):
+            middle = (low + high) / 2
+            good = holds(middle)
+            low, high = np.where(good, middle, low), np.where(good, high, middle)
+        return np.maximum(low, least)
+
     def _rounding(self, x: Array, radius: Array) -> Array:
         """Return by how much computed outputs can differ from exact ones, per row."""
         sizes = [view.sizes(x, radius) for view in self._views]
-        members = sum(len(part.weight) for part in self._parts)
-        errors = [part.rounding(*sizes[part.view], members) for part in self._parts]
+        errors = [part.rounding(*sizes[part.view], self._members) for part in self._parts]
         return np.asarray(2 * np.max(errors, axis=0))
 
 
@@ -235,6 +308,26 @@ class _View:
         error = 32 * UNIT * (size + 2 * np.abs(self.zero).max())
         return size + error, error
 
+    def box(self, x: Array, radius: Array) -> tuple[Array, Array, Array]:
+        """Return what is seen of a box around rows: its middle, its radius, and their rounding.
+
+        The map is increasing, so a box passes through it by its ends, rounded outward.
+        """
+        if self.bend == "identity":
+            return x, radius, np.zeros_like(x)
+        z, radius = x[:, self.inputs], radius[:, self.inputs]
+        spread = radius + (np.abs(z) + radius) * _gamma(3) + LOST
+        low, here, high = (
+            self._bent((v - self.center) / self.scale) - self.zero
+            for v in (z - spread, z, z + spread)
+        )
+        farther = np.maximum(np.abs(low), np.abs(high)) + 2 * np.abs(self.zero)
+        rounding = np.where(self.bent, 16 * UNIT * farther + LOST, 0.0)
+        moved = np.maximum(high - here, here - low) + 2 * rounding
+        steepest = _inflated(radius / self.scale, 2) + LOST * np.sign(radius)
+        moved = np.where(self.bent, np.minimum(moved, steepest), radius)
+        return np.where(self.bent, here, z), moved, rounding
+
 
 class _Part:
     """Networks of one shape: ``x -> sum_t W_t phi_t(h) + b``, layer after layer."""
@@ -281,6 +374,136 @@ class _Part:
             error = (1 + g) * most * error + g * (most * size + b)
             size = (most * size + b) * (1 + g) + error
         return np.asarray((error + size * (members + 3) * UNIT).max(axis=0))
+
+    def moved(self, box: tuple[Array, Array, Array], combinations: Array) -> Array:
+        """Return how far combinations of the share in the average can move within boxes.
+
+        Maps boxes of what is seen, each of shape (rows, seen columns), and combinations of
+        shape (rows, combinations, outputs) to (rows, combinations).
+        """
+        x, radius, rounding = (side[:, self.inputs] for side in box)
+        total = np.zeros(combinations.shape[:2])
+        for member, weight in enumerate(_lifted(np.abs(self.weight))):
+            layers = [_Layer(member, *layer) for layer in self.layers]
+            live = _live_pieces(layers, x, radius + rounding)
+            total += weight * _moved_through(layers, live, combinations, radius) + LOST
+        return total
+
+
+class _Layer:
+    """A layer of one network, for the local bound.
+
+    Boxes are held by their low and high ends, of shape (rows, in). What is live says which pieces
+    of its inputs can move in a box, and has the shape (rows, pieces, in).
+    """
+
+    def __init__(
+        self, member: int, split: str, weight: Array, bias: Array, knots: _Knots | None
+    ) -> None:
+        self.split, self.bias = split, bias[member, 0]
+        self.flat = weight[member].T  # (out, pieces * in)
+        own = 0 if knots is None else min(member, len(knots.lower) - 1)  # one set may be for all
+        self.edges = (
+            None if knots is None else (knots.lower[own], knots.upper[own], knots.zero[own])
+        )
+        pieces = 2 if split == "crelu" else 1 if knots is None else knots.lower.shape[2]
+        self.weight = self.flat.reshape(len(self.flat), pieces, -1)  # (out, pieces, in)
+
+    def pieces(self, h: Array) -> Array:
+        """Map (rows, in) to (rows, pieces, in)."""
+        if self.split == "relu":
+            return np.maximum(h, 0.0)[:, None]
+        if self.split == "crelu":
+            return np.stack([np.maximum(h, 0.0), np.minimum(h, 0.0)], axis=1)
+        if self.edges is not None:
+            lower, upper, zero = self.edges  # each of shape (1, pieces, in)
+            return np.asarray(np.clip(h[:, None], lower, upper) - zero)
+        return h[:, None]
+
+    def ends(self, bottom: Array, top: Array) -> tuple[Array, Array]:
+        """Return the least and the largest outputs, widened by the rounding of the sums."""
+        middle = ((top + bottom) / 2).reshape(len(top), -1)
+        half = ((top - bottom) / 2).reshape(len(top), -1)
+        g = _gamma(self.flat.shape[1] + 6)
+        spread = (1 + g) * ((half + g * np.abs(middle)) @ np.abs(self.flat).T)
+        return _ends(middle @ self.flat.T + self.bias, spread + g * np.abs(self.bias) + LOST)
+
+    def through(self, mass: Array, live: Array | None) -> Array:
+        """Map the mass of outputs to that of inputs: (rows, combinations, out) to (.., in)."""
+        size = np.abs(self.weight)
+        if live is None:
+            return np.asarray(mass @ size[:, 0])
+        ways = [(mass @ size[:, t]) * live[:, None, t] for t in range(size.shape[1])]
+        single = np.sum(ways, axis=0)
+        if size.shape[1] == 1:
+            return np.asarray(single)
+        alone = live.sum(axis=1) <= 1  # else several pieces of a coordinate can move
+        return np.asarray(np.where(alone[:, None], single, mass @ size.max(axis=1)))
+
+
+def _live_pieces(layers: list[_Layer], x: Array, radius: Array) -> list[Array | None]:
+    """Return what is live in each layer when inputs move within a radius of each row."""
+    low, high = _ends(x, radius + (np.abs(x) + radius) * _gamma(3) + LOST)
+    live = []
+    for layer in layers:
+        bottom, top = layer.pieces(low), layer.pieces(high)
+        live.append(None if layer.split == "none" else top > bottom)
+        low, high = layer.ends(bottom, top)
+    return live
+
+
+def _ends(center: Array, spread: Array) -> tuple[Array, Array]:
+    """Return both ends of intervals; one that overflowed excludes nothing."""
+    low, high = center - spread, center + spread
+    low[~np.isfinite(low)], high[~np.isfinite(high)] = -np.inf, np.inf
+    return low, high
+
+
+def _moved_through(
+    layers: list[_Layer], live: list[Array | None], combinations: Array, radius: Array
+) -> Array:
+    """Push combinations of outputs down to the inputs, through live pieces only."""
+    *lower, last = layers
+    n = combinations.shape[2]
+    # Terms of the last layer may cancel: the rounding of their sums is measured by their sizes.
+    terms = _lifted(np.abs(combinations)) @ _lifted(np.abs(last.flat))
+    size = _inflated(np.abs(combinations @ last.flat) + _gamma(n) * terms, n)
+    size = size.reshape(*size.shape[:2], *last.weight.shape[1:])
+    mass = (size if live[-1] is None else size * live[-1][:, None]).max(axis=2)
+    lost = 0.0  # of any mass, by underflow
+    for layer, own in zip(reversed(lower), reversed(live[:-1]), strict=True):
+        mass = _inflated(layer.through(mass, own), len(layer.weight))
+        lost = 2 * lost * float(np.abs(layer.weight).max(axis=1).sum(axis=0).max()) + LOST
+    moves = _inflated((mass * radius[:, None]).sum(axis=2), radius.shape[1])
+    return np.asarray(moves + 2 * (lost * radius.sum(axis=1)[:, None] + LOST))
+
+
+class _Asked(NamedTuple):
+    """Which combinations of outputs a proof is about, for each row.
+
+    ``places`` has the shape (rows, combinations) and points into the moves of the export;
+    ``combinations`` has the shape (rows, combinations, outputs).
+    """
+
+    places: Array
+    combinations: Array
+
+    @classmethod
+    def outputs(cls, rows: int, n: int) -> _Asked:
+        """Return every output by itself."""
+        places = np.broadcast_to(np.arange(n), (rows, n))
+        return cls(places, np.broadcast_to(np.eye(n), (rows, n, n)))
+
+    @classmethod
+    def pairs(cls, chosen: Array, n: int) -> _Asked:
+        """Return the differences between the output of each row's class and all others."""
+        # Pair number of classes a < b, in the order of the export.
+        pair = np.zeros((n, n), dtype=int)
+        pair[np.triu_indices(n, 1)] = np.arange(n * (n - 1) // 2)
+        pair = pair + pair.T
+        others = np.array([[b for b in range(n) if b != a] for a in range(n)])[chosen]
+        eye = np.eye(n)
+        return cls(pair[chosen[:, None], others], eye[chosen][:, None] - eye[others])
 
 
 class _Encoder:
@@ -446,29 +669,23 @@ def class_numbers(outputs: Array) -> Array:
     return (outputs[:, 0] > 0).astype(int) if outputs.shape[1] == 1 else outputs.argmax(axis=1)
 
 
-def _margins(outputs: Array, per_unit: Array) -> tuple[Array, Array, int]:
-    """Return the margins over the other classes, how fast each can shrink, and its terms."""
-    n = outputs.shape[1]
-    if n == 1:
-        return np.abs(outputs), per_unit, 1
-    # Pair number of classes a < b, in the order of the export.
-    pair = np.zeros((n, n), dtype=int)
-    pair[np.triu_indices(n, 1)] = np.arange(n * (n - 1) // 2)
-    pair = pair + pair.T
-    others = np.array([[b for b in range(n) if b != a] for a in range(n)])
-    chosen = outputs.argmax(axis=1)
-    rows = np.arange(len(outputs))[:, None]
-    index = others[chosen]  # (rows, n - 1)
-    margins = outputs[rows, chosen[:, None]] - outputs[rows, index]
-    return margins, per_unit[rows, pair[chosen[:, None], index]], 2
-
-
 def _gamma(n: int) -> float:
     return 2 * n * UNIT / (1 - n * UNIT)
 
 
 def _inflated(total: Array, n: int) -> Array:
     return total * (1 + _gamma(n))
+
+
+def _lifted(size: Array) -> Array:
+    """Return non-negative numbers, those above zero raised so that no product of two is lost."""
+    return np.asarray(size + LEAST * np.sign(size))
+
+
+def _checked_method(method: str) -> str:
+    if method not in METHODS:
+        raise ValueError(f"The 'method' must be one of {METHODS}. Got {method!r} instead.")
+    return method
 
 
 def _dense(shape: tuple[int, int], name: str, arrays: Any) -> Array:

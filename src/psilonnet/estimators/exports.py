@@ -38,8 +38,8 @@ class ExportedModel(FittedModel):
         """Write the fitted model to a folder that needs nothing but NumPy.
 
         The folder holds ``predictor.py``, ``manifest.json`` and ``weights.npz``. The predictor
-        reads tables, predicts in float64 and gives the global certificate. What pruning has left
-        without use is not written.
+        reads tables, predicts in float64 and proves, globally or in the neighbourhood of each
+        row. What pruning has left without use is not written.
 
         Parameters
         ----------
