@@ -27,7 +27,7 @@ from experiments.cells import experiment_arguments, write_csv
 from experiments.data import reported_loss
 from experiments.gather import StudyResults
 from experiments.studies.replay import DESIGNS, NAME, SEEDS, TABLES, outputs_path
-from psilonnet.estimators.selection import greedy_weights
+from psilonnet.estimators import greedy_weights
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
