@@ -38,6 +38,7 @@ TESTED_BY = {
     "report/row_section": "report/test_page",
     "report/rows": "report/test_page",
     "report/sections": "report/test_page",
+    "report/writing": "report/test_card",
     "scale/failures": "scale/many/test_fit",
     "scale/many/task": "scale/many/test_fit",
     "scale/results": "scale/test_cells",

@@ -111,6 +111,8 @@ def test_report_is_written(folder):
     rows = ("--data", folder / "data.parquet", "--target", "spent", "--out", out)
     run("report", folder / "number.psilon", *rows)
     assert "120 rows given to this report" in out.read_text(encoding="utf-8")
+    run("report", folder / "number.psilon", *rows, "--format", "markdown")
+    assert out.read_text(encoding="utf-8").startswith("---\n")
 
 
 def test_help_teaches_and_loads_no_torch():

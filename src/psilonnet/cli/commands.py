@@ -53,6 +53,13 @@ class _Format(str, Enum):
     onnx = "onnx"
 
 
+class _Page(str, Enum):
+    """What a report is written as."""
+
+    html = "html"
+    markdown = "markdown"
+
+
 Target = Annotated[str, typer.Option(help="The column to predict.")]
 Kind = Annotated[Task, typer.Option(help="auto: words or few whole numbers are classes.")]
 Drop = Annotated[list[str] | None, typer.Option(help="A column to leave out; repeat it.")]
@@ -187,6 +194,9 @@ def report(
     target: Annotated[
         str | None, typer.Option(help="The column of --data with the truth, for a score.")
     ] = None,
+    format: Annotated[  # noqa: A002  # the name of the option
+        _Page, typer.Option(help="markdown: a model card for the Hugging Face Hub.")
+    ] = _Page.html,
     decimal: Decimal = None,
     day_first: DayFirst = None,
 ) -> None:
@@ -204,7 +214,7 @@ def report(
         if target is not None:
             rows = with_target(rows, target, data)
             rows, y = rows.select(estimator.encoder_.names), rows[target].to_numpy()
-    estimator.report(out, rows, y, title=model.stem)
+    estimator.report(out, rows, y, title=model.stem, format=format.value)
     print(f"Written to {out}.")
 
 

@@ -96,6 +96,7 @@ class ExportedModel(FittedModel):
         y: Any = None,
         *,
         title: str | None = None,
+        format: str = "html",  # noqa: A002  # the word that people look for
     ) -> None:
         """Write one page about the fitted model: an HTML file that needs nothing else.
 
@@ -113,18 +114,22 @@ class ExportedModel(FittedModel):
             Their targets, for a score.
         title : str, optional
             The heading of the page.
+        format : {"html", "markdown"}, default="html"
+            "markdown" writes the same without its pictures, as a model card for the Hugging Face
+            Hub (its ``README.md``), with the block of metadata that the Hub reads.
         """
         check_is_fitted(self)
-        from psilonnet.report import write_report  # noqa: PLC0415
+        from psilonnet.report import check_format, write_report  # noqa: PLC0415
 
-        require("matplotlib", "plot")  # before any work
+        check_format(format)  # before any work
+        require("matplotlib", "plot")
         if y is not None and X is None:
             raise ValueError("A report with y needs X, the rows that y belongs to. Got y only.")
         given = None
         if y is not None:
             check_consistent_length(X, y)
             given = self._measure_rows(X, y)
-        write_report(self, path, X, given, title)
+        write_report(self, path, X, given, title, format)
 
 
 def _asked(target: Any) -> Tensor:

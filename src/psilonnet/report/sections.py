@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from psilonnet._version import __version__
 from psilonnet.report.facts import (
     changed_parameters,
     column_words,
@@ -128,7 +129,8 @@ def proof_section(model: Any, *, is_trivial: bool) -> Html:
     # A number that never varies can still be missing, and that can move the output.
     marked = [isinstance(c, NumberCode) and c.has_missing for c in model.encoder_.codes]
     still = int(((model.feature_sensitivity_ == 0) & ~np.array(marked)).sum())
-    caption += f" {still:,} of the columns cannot move it at all." if still else ""
+    if still:
+        words = f"{words.rstrip()} {still:,} of the columns cannot move it at all."
     return section(
         "What is proven?",
         paragraph(sentence, class_="proof"),
@@ -272,8 +274,8 @@ def _code(text: str) -> Html:
 def use_section(model: Any) -> Html:
     """Tell how to load the model, and what wrote the page."""
     proof = RADIUS if is_classifier(model) else RANGE
-    names = ("psilonnet", "torch", "numpy", "scikit-learn")
-    versions = [("Python", python_version()), *((n, version(n)) for n in names)]
+    others = [(name, version(name)) for name in ("torch", "numpy", "scikit-learn")]
+    versions = [("Python", python_version()), ("psilonnet", __version__), *others]
     return section(
         "How to use it",
         tag("pre", _code(LOADING + proof)),
