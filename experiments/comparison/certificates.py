@@ -17,12 +17,11 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from experiments.attack import attack, averaged
 from experiments.cells import experiment_arguments, run_study, write_csv
 from experiments.data import TWELVE, load_table, make_parts, reported_loss
 from experiments.frames import fit_ours, make_frames, mean_loss
 from experiments.grid import make_run, start_net
-from psilonnet.certify import input_moves, local_moves
+from psilonnet.certify import Box, attack, input_moves, local_moves
 from psilonnet.functional import path_norm, product_bound
 from psilonnet.nn import AveragedNet
 from psilonnet.tables import read_columns
@@ -118,7 +117,7 @@ def measure(given: Network | AveragedNet, task: str, rows: Rows) -> Cell:
         box = torch.full_like(x, size)
         near = local_moves(net, x, box, asked)[:, 0]
         harm = worst.reshape(-1, 1, 1)
-        found = attack(averaged(net), x, box, harm, signs=(1.0,), steps=20, restarts=3)[:, 0]
+        found = attack(net, x, Box.of(box), harm).moves[:, 0]
         cell[f"local_{size}"] = float(near.max()) / size
         cell[f"found_{size}"] = float(found.max()) / size
         cell[f"certified_{size}"] = float((near < margins).double().mean())

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from experiments.attack import attack, averaged
-from psilonnet.certify import forward_error, input_moves, local_moves
+from psilonnet.certify import Box, Effort, attack, forward_error, input_moves, local_moves
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -106,5 +105,6 @@ def resists(net: PlainNet, center: Tensor, radius: Tensor, label: Tensor) -> Ten
     margin = margins(net(center)[0], label)
     least = margin.topk(RIVALS, dim=-1, largest=False)
     toward = -against(label).gather(1, least.indices.unsqueeze(-1).expand(-1, -1, 10))
-    found = attack(averaged(net), center, radius, toward, signs=(1.0,), steps=20, restarts=2)
+    effort = Effort(climbs=2, sweep=False)  # there are too many pixels to move one at a time
+    found = attack(net, center, Box.of(radius), toward, enough=least.values, effort=effort).moves
     return (found < least.values).all(dim=-1)

@@ -11,9 +11,8 @@ from torch import nn
 import psilonnet
 from certify.fitted_models import MODELS, QUICK, moved_rows, scales_of, table
 from certify.random_averages import random_average
-from experiments.attack import attack, averaged
 from psilonnet import PSiLONClassifier, PSiLONRegressor
-from psilonnet.certify import Certifier, Perturbation, class_margins
+from psilonnet.certify import Box, Certifier, Perturbation, attack, class_margins
 from psilonnet.nn import AveragedNet, ColumnMap, PSiLONNet, PSiLONResNet
 from psilonnet.tables import read_columns
 
@@ -197,13 +196,13 @@ def test_no_gradient_leaves_what_is_proven(name, tmp_path):
         radii = torch.tensor(classifier.certified_radius(rows, method=method))
         radius = proofs.unit * radii[:, None]
         margins, asked = class_margins(proofs.outputs)
-        found = attack(averaged(proofs.net), proofs.x, radius, -asked.expanded, signs=(1.0,))
-        assert (found < margins).all()
+        found = attack(proofs.net, proofs.x, Box.of(radius), -asked.expanded)
+        assert (found.moves < margins).all()
 
         (proofs,) = proofs_of(regressor, rows, 0.2, method)
         radius = proofs.box.radius
         up = torch.ones(len(rows), 1, 1, dtype=torch.float64)
-        found = attack(averaged(proofs.net), proofs.x, radius, up, signs=(1.0,))
+        found = attack(proofs.net, proofs.x, Box.of(radius), up).moves
         _, high = regressor.output_range(rows, 0.2, method=method)
         reached = regressor.target_.decode((proofs.outputs + found).numpy())[:, 0]
         assert (reached <= high + 1e-12).all()

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import torch
 
+from certify.attacks import farthest_moves
 from certify.random_averages import KINDS, random_average, random_net
-from experiments.attack import attack, averaged
-from psilonnet.certify import forward_error, input_moves, local_moves
-from psilonnet.certify.box import Box, Jump
+from psilonnet.certify import Box, forward_error, input_moves, local_moves
+from psilonnet.certify.box import Jump
 from psilonnet.certify.combinations import each_output
 from psilonnet.certify.global_bound import global_moves
 from psilonnet.functional import path_matrix
@@ -34,7 +34,7 @@ def test_no_attack_moves_outputs_farther_than_proven(kind):
         slack = 2 * forward_error(plain, x, radius.amax(dim=-1)).unsqueeze(-1) * rows.abs().sum(-1)
         far = radius @ input_moves(plain, rows).mT
         near = local_moves(plain, x, radius, combinations)
-        found = attack(averaged(plain), x, radius, combinations, seed=number)
+        found = farthest_moves(plain, x, radius, combinations, seed=number)
         assert (near <= far * (1 + 1e-9)).all()
         assert (found <= near + slack).all()
 
@@ -54,7 +54,7 @@ def test_no_attack_moves_averages_farther_than_proven(kind):
         slack = 2 * forward_error(net, x, radius.amax(dim=-1)).unsqueeze(-1) * rows.abs().sum(-1)
         far = radius @ input_moves(net, rows).mT
         near = local_moves(net, x, radius, combinations)
-        found = attack(averaged(net), x, radius, combinations, seed=number)
+        found = farthest_moves(net, x, radius, combinations, seed=number)
         assert (near <= far * (1 + 1e-9)).all()
         assert (found <= near + slack).all()
 
@@ -181,7 +181,7 @@ def test_plain_torch_nets_are_certified_like_ours():
     )
     radius = torch.full_like(x, 0.1)
     asked = one.expand(6, *one.shape)
-    found = attack(averaged(PlainNet(folded)), x, radius, asked)
+    found = farthest_moves(PlainNet(folded), x, radius, asked)
     assert (found <= local_moves(PlainNet(folded), x, radius, asked) + 1e-9).all()
     for wrong in (torch.nn.Tanh(), torch.nn.Dropout()):
         with pytest.raises(TypeError, match=r"nn.Sequential of nn.Linear and nn.ReLU. Got"):

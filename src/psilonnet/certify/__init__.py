@@ -1,5 +1,7 @@
 """Proofs about a trained network, and about the table in front of it."""
 
+from psilonnet.certify.attack import Effort, attack
+from psilonnet.certify.box import Box
 from psilonnet.certify.certifier import Certifier
 from psilonnet.certify.column_bounds import ColumnBounds, column_bounds
 from psilonnet.certify.combinations import class_margins
@@ -9,9 +11,12 @@ from psilonnet.certify.local_bound import local_moves
 from psilonnet.certify.perturbation import Perturbation
 
 __all__ = [
+    "Box",
     "Certifier",
     "ColumnBounds",
+    "Effort",
     "Perturbation",
+    "attack",
     "class_margins",
     "column_bounds",
     "first_masses",

@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 import torch
 
-from experiments.attack import attack, averaged
 from experiments.paper import fashion_nets, images
 from experiments.paper.fashion_certificates import box, certificates, margins
 from experiments.paper.fashion_mnist import STRENGTHS, Sizes, full_cells, run_all, scout_cells
@@ -227,15 +226,6 @@ def test_full_trainings_are_the_two_strengths_above_the_best_scout():
     assert last == [5e-4, 1e-3]
     study.pairs = study.pairs[1:]  # a strength of P is missing
     assert {c["model"] for c in full_cells(study, Sizes())} == set(MODELS) - {"P"}
-
-
-def test_attack_in_one_direction_counts_moves_up_only(generator):
-    net = PlainNet(make_net("P-ResNet", 4, 2, width=5, depth=2, generator=generator))
-    x = torch.zeros(6, 4, dtype=torch.float64)
-    asked = torch.tensor([[1.0, -1.0]], dtype=torch.float64).expand(6, 1, 2)
-    ways = [attack(averaged(net), x, x + 0.5, s * asked, signs=(1.0,)) for s in (1, -1)]
-    both = attack(averaged(net), x, x + 0.5, asked)
-    assert torch.allclose(torch.maximum(*ways), both)
 
 
 def test_box_stays_within_the_images():
