@@ -36,7 +36,9 @@ def test_other_format_is_refused_with_the_remedy(tmp_path, monkeypatch):
     monkeypatch.setattr("psilonnet.deploy.model_file.FORMAT", 99)
     model.save(tmp_path / "model")
     monkeypatch.undo()
-    with pytest.raises(ModelFileError, match=r"format 2\..*has format 99.*the version.*fit again"):
+    with pytest.raises(
+        ModelFileError, match=r"formats 2 to 3\..*has format 99.*the version.*fit again"
+    ):
         psilonnet.load(tmp_path / "model")
 
 
@@ -57,6 +59,7 @@ def test_lies_with_a_right_checksum_are_refused(tmp_path):
         "n_rows": 0,
         "held_out_score": 1.5,
         "named": "yes",
+        "errors": "all rows",
     }
     for key, lie in lies.items():
         write_model_file(tmp_path / "lie", {**manifest, key: lie}, tensors)

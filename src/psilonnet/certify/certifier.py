@@ -97,6 +97,15 @@ class Certifier:
         outputs, moved = (np.concatenate(side) for side in zip(*parts, strict=True))
         return outputs, moved
 
+    def largest_margins(self, rows: Any, delta: Any, *, method: str = "global") -> Iterator[Array]:
+        """Yield, for parts of the rows, the largest margin of every class over each other one.
+
+        Each is of shape (rows, classes, classes - 1): how far the logit of a class can lie above
+        that of another under some move within delta. Two classes of one logit count as two.
+        """
+        for part in self._parts(rows, delta, method):
+            yield part.largest_margins()
+
     def _parts(self, rows: Any, delta: Any, method: str) -> Iterator[_Proof]:
         """Yield proofs about parts of the rows that fit into memory."""
         proof_method = get_method(method)
@@ -151,6 +160,14 @@ class _Proof:
         """Return the outputs, and how far each can move."""
         asked = each_output(*self.outputs.shape)
         return self.outputs.numpy(), self.largest_moves(self.box, asked).numpy()
+
+    def largest_margins(self) -> Array:
+        """Return the largest margin of every class over each other one."""
+        found = []
+        for k in range(max(2, self.outputs.shape[1])):
+            margins, asked = class_margins(self.outputs, torch.full((len(self.x),), k))
+            found.append(margins + self.largest_moves(self.box, asked))
+        return torch.stack(found, dim=1).numpy()
 
     def is_robust(self) -> Array:
         """Return True where no margin can be used up."""

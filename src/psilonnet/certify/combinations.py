@@ -28,20 +28,27 @@ class Combinations:
         return self.table[self.index]
 
 
-def class_margins(outputs: Tensor) -> tuple[Tensor, Combinations]:
-    """Return each row's margins over the other classes, and the combinations they come from.
+def class_margins(outputs: Tensor, chosen: Tensor | None = None) -> tuple[Tensor, Combinations]:
+    """Return a class's margins over the others, and the combinations that they come from.
 
     One output is the logit of the second of two classes.
+
+    Parameters
+    ----------
+    outputs : Tensor of shape (rows, outputs)
+    chosen : Tensor of shape (rows,), optional
+        Class numbers; of each row the class with the largest logit if it is not given.
     """
     n = outputs.shape[1]
     if n == 1:
-        sign = torch.tensor([[1.0], [-1.0]], dtype=torch.float64)
-        return outputs.abs(), Combinations(sign, (outputs <= 0).long())
+        chosen = (outputs[:, 0] > 0).long() if chosen is None else chosen
+        sign = torch.tensor([[-1.0], [1.0]], dtype=torch.float64)
+        return outputs * sign[chosen], Combinations(sign, chosen.unsqueeze(1))
     eye = torch.eye(n, dtype=torch.float64)
     table = (eye.unsqueeze(1) - eye.unsqueeze(0)).flatten(0, 1)  # row a n + b is e_a - e_b
     pairs = torch.arange(n * n).reshape(n, n)
     others = torch.stack([torch.cat([row[:a], row[a + 1 :]]) for a, row in enumerate(pairs)])
-    chosen = outputs.argmax(dim=-1)
+    chosen = outputs.argmax(dim=-1) if chosen is None else chosen
     largest = outputs.gather(1, chosen.unsqueeze(1))
     index = others[chosen]  # (rows, n - 1)
     return largest - outputs.gather(1, index % n), Combinations(table, index)

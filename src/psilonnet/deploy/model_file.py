@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
-FORMAT = 2  # from 2 on: a weighted average of networks, in folded weights
+# From 2 on: a weighted average of networks, in folded weights. From 3 on: errors on known rows.
+FORMAT, OLDEST = 3, 2
 
 
 class ModelFileError(ValueError):
@@ -76,11 +77,11 @@ def read_model_file(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[
         ) from error
     if not intact:
         raise ModelFileError(f"{str(path)!r} is damaged: its content does not match its checksum.")
-    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
-        found = manifest.get("format") if isinstance(manifest, dict) else manifest
+    found = manifest.get("format") if isinstance(manifest, dict) else manifest
+    if found not in range(OLDEST, FORMAT + 1):
         raise ModelFileError(
-            f"This version reads model files of format {FORMAT}. {str(path)!r} has format "
-            f"{found!r}: load it with the version of psilonnet that wrote it, or fit again."
+            f"This version reads model files of formats {OLDEST} to {FORMAT}. {str(path)!r} has "
+            f"format {found!r}: load it with the version of psilonnet that wrote it, or fit again."
         )
     return manifest, tensors
 

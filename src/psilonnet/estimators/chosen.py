@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from psilonnet.estimators.exports import ExportedModel
+from psilonnet._warnings import warn_user
+from psilonnet.estimators.conformal import HELD_OUT
+from psilonnet.estimators.coverage import CoveredModel
 from psilonnet.estimators.parameters import check_parameters
 from psilonnet.estimators.selection import MOST_PICKS, choose
 
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, Any]
 
 
-class ChosenModel(ExportedModel):
+class ChosenModel(CoveredModel):
     """A fitted model that can be chosen anew from its candidates."""
 
     selection: Any
@@ -68,6 +70,12 @@ class ChosenModel(ExportedModel):
         self.held_out_score_ = (
             None if held_out is None else self._score(problem, held_out.rows, choice.outputs)
         )
+        self._known_errors = None
+        if held_out is not None:
+            y, counts = problem.y.numpy()[held_out.rows], problem.counts.numpy()[held_out.rows]
+            # A new row counts as much as the average row that was given.
+            new = 1.0 if problem.given else float(problem.counts.sum()) / self.n_rows_
+            self._keep_errors(choice.outputs, y, counts, new)
         self._record = record
 
     def _measured(self, problem: Problem, rows: Any, outputs: Array) -> Any:
@@ -95,7 +103,9 @@ class ChosenModel(ExportedModel):
 
         Returns
         -------
-        A fitted estimator of its own: weights, temperature and held-out score.
+        A fitted estimator of its own: weights, temperature, held-out score and errors. Rows that
+        were conformalized measured the errors of this model, and not of the other: conformalize
+        them for that, too.
         """
         check_is_fitted(self)
         check_parameters(type(self).__name__, {"selection": selection})
@@ -110,6 +120,11 @@ class ChosenModel(ExportedModel):
             raise ValueError(
                 "A pruned model was trained on after the choice, so that another choice needs "
                 f"another fit: fit again with selection={selection!r}."
+            )
+        if self._known_errors is not None and self._known_errors.basis != HELD_OUT:
+            warn_user(
+                "Another choice makes other errors: intervals and sets of the new model are from "
+                "held-out rows again, and their coverage is empirical. Call its conformalize(X, y)."
             )
         other = copy.copy(self)
         other.selection = selection

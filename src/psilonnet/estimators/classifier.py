@@ -11,6 +11,7 @@ from sklearn.base import ClassifierMixin
 from psilonnet._numbers import is_real
 from psilonnet._warnings import warn_user
 from psilonnet.estimators.base import BasePSiLON
+from psilonnet.estimators.coverage import possible_classes
 from psilonnet.estimators.labels import check_labels, warn_of_many_classes
 from psilonnet.estimators.measures import class_measures, some_of
 from psilonnet.estimators.targets import ClassTarget, fit_temperature
@@ -280,20 +281,85 @@ class PSiLONClassifier(ClassifierMixin, BasePSiLON):  # type: ignore[misc]
         """
         return self._certifier.is_robust(self._read(X, reset=False), delta, method=method)
 
+    def predict_set(
+        self, X: Any, coverage: float = 0.9, *, delta: Any = None, method: str = "local"
+    ) -> Array:
+        """Return sets of classes that hold the true class of a new row, with a probability.
+
+        A set holds the classes whose probability is at least a threshold, and the most probable
+        one in any case. After :meth:`conformalize` it holds the true class with at least the asked
+        probability, if the new row and the conformalized ones are exchangeable. Without it, the
+        threshold is a quantile over the rows held out in the fit, and the coverage is empirical:
+        their probabilities are of one network for each pick, slightly worse than those of the
+        average of five; and the same rows chose the average and fitted the temperature. After a
+        fit with ``groups`` nothing is promised for rows of new groups, unless whole groups were
+        conformalized. No class by itself is promised the coverage: a rare one can be missed more
+        often.
+
+        Parameters
+        ----------
+        X : table
+        coverage : float, default=0.9
+            Above 0 and below 1.
+        delta : as for :meth:`is_robust`, optional
+            The cells of these rows may differ from the true ones by so much, in the worst way,
+            while the conformalized or held-out rows are as they were measured. A set then holds
+            every class that some row in the box around the row would have in its set, so that the
+            true class is in it with the same probability. Errors of measurement that the known
+            rows share need no delta.
+        method : {"global", "local"}
+            Of the certificate, where there is a delta.
+
+        Returns
+        -------
+        ndarray of bool of shape (rows, classes)
+            True where a class, in the order of ``classes_``, is in the set of the row; one of each
+            row at least.
+        """
+        threshold = float(self._threshold(coverage)[0])
+        if delta is None:
+            logits = self._outputs(X)
+            sets = -_log_proba(logits) <= threshold
+            sets[np.arange(len(sets)), self.target_.numbers(logits)] = True
+            return np.asarray(sets)
+        scale = self.target_.scale[0]
+        parts = self._certifier.largest_margins(self._read(X, reset=False), delta, method=method)
+        return np.concatenate([possible_classes(part * scale, threshold) for part in parts])
+
     def _measure(self, outputs: Array, y: Array, weight: Array) -> ClassMeasures:
         return self._compare(self.target_.decode(outputs), y[:, 0].astype(int), weight)
 
+    def _errors(self, outputs: Array, y: Array) -> Array:
+        log_proba = _log_proba(self.target_.decode(outputs))
+        return -np.take_along_axis(log_proba, y[:, :1].astype(int), axis=1)
+
+    def _row_errors(self, X: Any, y: Any) -> Array:
+        numbers = self._numbers_of(y)[:, None]
+        log_proba = _log_proba(self._outputs(X))
+        strangers = numbers == log_proba.shape[1]
+        if strangers.any():
+            warn_user(
+                f"{int(strangers.sum())} of {len(numbers)} rows are of classes that the model does "
+                "not know. No set can hold them, so the sets of all rows grow to make up for it. "
+                "Fit with rows of these classes, or leave them out and promise nothing for them."
+            )
+        known = np.take_along_axis(log_proba, np.where(strangers, 0, numbers), axis=1)
+        return np.where(strangers, np.inf, -known)
+
     def _measure_rows(self, X: Any, y: Any) -> ClassMeasures:
-        labels, logits = check_labels(y).tolist(), self._outputs(X)
+        return self._compare(self._outputs(X), self._numbers_of(y))
+
+    def _numbers_of(self, y: Any) -> Array:
+        """Return class numbers; classes that the model does not know get the one behind."""
+        labels = check_labels(y).tolist()
         place = {label: k for k, label in enumerate(self.classes_.tolist())}
-        # Classes that the model does not know get the number behind those that it does.
         numbers = np.array([place.get(label, len(place)) for label in labels])
         if (numbers == len(place)).all():
             known, found = (some_of([repr(v) for v in dict.fromkeys(w)]) for w in (place, labels))
             raise ValueError(
                 f"The labels must be classes of the model: {known}. None of y is; it holds {found}."
             )
-        return self._compare(logits, numbers)
+        return numbers
 
     def _compare(self, logits: Array, y: Array, weight: Array | None = None) -> ClassMeasures:
         predicted = self.target_.numbers(logits)

@@ -16,6 +16,7 @@ from psilonnet.tables import read_columns
 
 if TYPE_CHECKING:
     from psilonnet.certify import ColumnBounds
+    from psilonnet.estimators.conformal import Errors
     from psilonnet.estimators.designs import Design
     from psilonnet.nn import AveragedNet
     from psilonnet.tables import Column, TableEncoder
@@ -41,6 +42,7 @@ class FittedModel(BaseEstimator):  # type: ignore[misc]
     n_rows_: int
     n_iter_: int
     n_features_in_: int
+    _known_errors: Errors | None
 
     # What the subclasses define.
 

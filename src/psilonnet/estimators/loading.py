@@ -10,6 +10,7 @@ import torch
 
 from psilonnet.deploy import ModelFileError, check_file, net_from_tensors, read_model_file
 from psilonnet.estimators.classifier import PSiLONClassifier
+from psilonnet.estimators.conformal import BASES, KEPT, Errors
 from psilonnet.estimators.designs import read_designs
 from psilonnet.estimators.measures import ClassMeasures, NumberMeasures
 from psilonnet.estimators.parameters import check_parameters
@@ -73,6 +74,8 @@ def _rebuild(manifest: dict[str, Any], tensors: dict[str, Tensor]) -> BasePSiLON
     model.target_ = _target_from_dict(manifest["target"], kind)
     numbers = torch.tensor(model.encoder_.holds_numbers, dtype=torch.bool)
     outputs = model.target_.outputs
+    kinds = 1 if isinstance(model.target_, ClassTarget) else outputs
+    model._known_errors = _errors_from_file(manifest, tensors, kinds)
     model.net_ = net_from_tensors(manifest["parts"], tensors, numbers=numbers, outputs=outputs)
     near, exact = (_number(manifest["sparsity"][word], least=0.0) for word in ("near", "exact"))
     check_file(max(near, exact) <= 1, "a share of zeros is above 1")
@@ -102,6 +105,26 @@ def _rebuild(manifest: dict[str, Any], tensors: dict[str, Tensor]) -> BasePSiLON
     model.n_rows_ = _count(manifest["n_rows"])
     model.n_iter_ = _count(manifest["n_iter"])
     return model
+
+
+def _errors_from_file(
+    manifest: dict[str, Any], tensors: dict[str, Tensor], kinds: int
+) -> Errors | None:
+    """Take the errors on rows with known targets out of a file; files of format 2 have none."""
+    if "errors" not in manifest:
+        return None
+    basis = manifest["errors"]
+    check_file(basis in BASES, "the errors are of unknown rows")
+    values, mass = (tensors.pop(f"errors.{name}") for name in ("values", "mass"))
+    alike = values.dtype == mass.dtype == torch.float64 and values.shape == mass.shape
+    check_file(alike and values.dim() == 2 and len(values) == kinds, "the errors are misshapen")
+    check_file(0 < values.shape[1] <= KEPT, "the errors are none, or too many")
+    check_file(not bool(values.isnan().any()), "an error is not a number")
+    # Differences of infinite errors are no numbers.
+    rising = (values[:, 1:] >= values[:, :-1]).all() and (mass.diff() >= 0).all()
+    check_file(bool(rising), "the errors are not sorted")
+    check_file(bool(((mass > 0) & (mass < 1)).all()), "the weights of the errors are not shares")
+    return Errors(values.numpy(), mass.numpy(), basis)
 
 
 def _measures_from_dict(data: dict[str, Any], model: BasePSiLON) -> dict[str, Any]:

@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.base import RegressorMixin
 
 from psilonnet.estimators.base import BasePSiLON
+from psilonnet.estimators.coverage import widened
 from psilonnet.estimators.measures import number_measures
 from psilonnet.estimators.quantities import check_quantities
 from psilonnet.estimators.targets import NumberTarget
@@ -191,12 +192,58 @@ class PSiLONRegressor(RegressorMixin, BasePSiLON):  # type: ignore[misc]
         -------
         low, high : ndarray of the shape of the predictions
         """
+        return self._shaped(*self._ranges(X, delta, method))
+
+    def predict_interval(
+        self, X: Any, coverage: float = 0.9, *, delta: Any = None, method: str = "local"
+    ) -> tuple[Array, Array]:
+        """Return intervals that hold the true target of a new row, with a probability.
+
+        An interval is the prediction plus and minus one error. After :meth:`conformalize` it
+        holds the truth with at least the asked probability, if the new row and the conformalized
+        ones are exchangeable. Without it, the error is a quantile of those on rows held out in
+        the fit, and the coverage is empirical: these errors are of one network for each pick,
+        slightly larger than those of the average of five; and the same rows chose the average.
+        After a fit with ``groups`` nothing is promised for rows of new groups, unless whole
+        groups were conformalized.
+
+        Parameters
+        ----------
+        X : table
+        coverage : float, default=0.9
+            Above 0 and below 1.
+        delta : as for :meth:`output_range`, optional
+            The cells of these rows may differ from the true ones by so much, in the worst way,
+            while the conformalized or held-out rows are as they were measured. The interval holds
+            the truth with the same probability: it goes from the least prediction in the box
+            around the row, less the error, to the largest one plus the error, and the true row is
+            in that box. Errors of measurement that the known rows share need no delta: they are
+            in the errors of the model already.
+        method : {"global", "local"}
+            Of the certificate, where there is a delta.
+
+        Returns
+        -------
+        low, high : ndarray of the shape of the predictions
+            Of several targets each is covered by itself, and all together less often.
+        """
+        error = self._threshold(coverage)
+        if delta is None:
+            middle = self._outputs(X)
+            return self._shaped(*widened(middle, middle, error))
+        return self._shaped(*widened(*self._ranges(X, delta, method), error))
+
+    def _ranges(self, X: Any, delta: Any, method: str) -> tuple[Array, Array]:
+        """Return what holds all predictions in the boxes, both of shape (rows, targets)."""
         rows = self._read(X, reset=False)
         outputs, moved = self._certifier.largest_moves(rows, delta, method=method)
         middle = self.target_.decode(outputs)
         # The last product and sum are rounded, too.
         half = self.target_.scale * moved * (1 + 1e-12) + 1e-15 * np.abs(middle)
-        low, high = middle - half, middle + half
+        return middle - half, middle + half
+
+    def _shaped(self, low: Array, high: Array) -> tuple[Array, Array]:
+        """Return both of the shape that y had in fit."""
         return (low[:, 0], high[:, 0]) if self._one_target else (low, high)
 
     def __sklearn_tags__(self) -> Any:
@@ -206,6 +253,12 @@ class PSiLONRegressor(RegressorMixin, BasePSiLON):  # type: ignore[misc]
 
     def _measure(self, outputs: Array, y: Array, weight: Array) -> NumberMeasures:
         return number_measures(self.target_.decode(outputs), self.target_.decode(y), weight)
+
+    def _errors(self, outputs: Array, y: Array) -> Array:
+        return np.asarray(np.abs(self.target_.decode(outputs) - self.target_.decode(y)))
+
+    def _row_errors(self, X: Any, y: Any) -> Array:
+        return np.asarray(np.abs(self._outputs(X) - self._check_target(y)))
 
     def _measure_rows(self, X: Any, y: Any) -> NumberMeasures:
         return number_measures(self._outputs(X), self._check_target(y))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import torch
 
 from psilonnet._numbers import is_whole
 from psilonnet._version import __version__
@@ -41,6 +42,11 @@ def save_model(model: FittedModel, path: str | os.PathLike[str]) -> None:
         "n_rows": model.n_rows_,
         "n_iter": model.n_iter_,
     }
+    known = model._known_errors
+    if known is not None:
+        manifest["errors"] = known.basis
+        tensors["errors.values"] = torch.from_numpy(known.values)
+        tensors["errors.mass"] = torch.from_numpy(known.mass)
     write_model_file(path, manifest, tensors)
 
 

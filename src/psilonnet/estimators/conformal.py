@@ -1,0 +1,97 @@
+"""How far off a model was on rows with known targets, and the error that a coverage asks for."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from psilonnet._numbers import is_real
+
+Array = np.ndarray[Any, Any]
+
+KEPT = 1_000  # errors of a kind; of more rows, quantiles are kept, rounded up
+HELD_OUT, ROWS, GROUPS = "held-out rows", "conformalized rows", "conformalized groups"
+BASES = (HELD_OUT, ROWS, GROUPS)
+
+
+@dataclass(frozen=True)
+class Errors:
+    """Errors on rows with known targets: sorted, with the weight up to each.
+
+    The error that covers a new row with probability c is the least one up to which lies a share c
+    of the weight, where the new row is counted in, as one that is farther off than all others.
+    For n rows of equal weight that is the error number ``ceil(c (n + 1))``: split conformal
+    prediction.
+
+    Attributes
+    ----------
+    values : ndarray of shape (kinds, kept)
+        Such as one kind per target. They can be infinite.
+    mass : ndarray of shape (kinds, kept)
+        The weight of all errors up to each, as a share of that of all rows and the new one.
+    basis : str
+        One of BASES: what rows they are of.
+    """
+
+    values: Array
+    mass: Array
+    basis: str
+
+    @classmethod
+    def of(cls, errors: Array, weight: Array, new: float, basis: str) -> Errors:
+        """Sort errors, and thin them if they are many.
+
+        Parameters
+        ----------
+        errors : ndarray of shape (rows, kinds)
+        weight : ndarray of shape (rows,)
+        new : float
+            The weight of the new row.
+        basis : str
+        """
+        order = np.argsort(errors, axis=0, kind="stable")
+        values = np.take_along_axis(errors, order, axis=0).T
+        upto = np.cumsum(weight[order], axis=0).T
+        if values.shape[1] > KEPT:
+            # The first error that reaches each level: what lies between is rounded up to it.
+            levels = np.arange(1, KEPT + 1) / KEPT
+            places = [np.searchsorted(own, levels * own[-1]).clip(max=len(own) - 1) for own in upto]
+            values = np.stack([own[at] for own, at in zip(values, places, strict=True)])
+            upto = np.stack([own[at] for own, at in zip(upto, places, strict=True)])
+        return cls(values, upto / (weight.sum() + new), basis)
+
+    @property
+    def most(self) -> float:
+        """The largest coverage for which the error is not infinite for want of rows."""
+        return float(self.mass[:, -1].min())
+
+    def threshold(self, coverage: float) -> Array:
+        """Return the error of each kind that a coverage asks for, infinite if rows are too few."""
+        return np.array(
+            [
+                own[place] if (place := int(np.searchsorted(mass, coverage))) < len(own) else np.inf
+                for own, mass in zip(self.values, self.mass, strict=True)
+            ]
+        )
+
+
+def check_coverage(coverage: Any) -> float:
+    """Return a coverage, refused if it is not a share between 0 and 1."""
+    if is_real(coverage) and 0 < coverage < 1:
+        return float(coverage)
+    raise ValueError(
+        "The 'coverage' must be a number above 0 and below 1, such as 0.9 for nine rows of ten. "
+        f"Got {coverage!r} instead."
+    )
+
+
+def rows_needed(coverage: float) -> int:
+    """Return how many rows of equal weight a coverage needs, so that no error is infinite.
+
+    >>> rows_needed(0.9), rows_needed(0.5)
+    (9, 1)
+    """
+    return math.ceil(coverage / (1 - coverage) * (1 - 1e-12))
