@@ -20,6 +20,7 @@ from psilonnet.tables import TableEncoder
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Sequence
 
     from torch import Tensor
 
@@ -74,9 +75,11 @@ def _rebuild(manifest: dict[str, Any], tensors: dict[str, Tensor]) -> BasePSiLON
     model.target_ = _target_from_dict(manifest["target"], kind)
     numbers = torch.tensor(model.encoder_.holds_numbers, dtype=torch.bool)
     outputs = model.target_.outputs
-    kinds = 1 if isinstance(model.target_, ClassTarget) else outputs
-    model._known_errors = _errors_from_file(manifest, tensors, kinds)
+    # Files of format 2 have no errors.
+    errors = [tensors.pop(f"errors.{name}", None) for name in ("values", "mass")]
     model.net_ = net_from_tensors(manifest["parts"], tensors, numbers=numbers, outputs=outputs)
+    kinds = 1 if isinstance(model.target_, ClassTarget) else outputs
+    model._known_errors = _errors_from_file(manifest.get("errors"), errors, kinds)
     near, exact = (_number(manifest["sparsity"][word], least=0.0) for word in ("near", "exact"))
     check_file(max(near, exact) <= 1, "a share of zeros is above 1")
     model.near_sparsity_, model.sparsity_ = near, exact
@@ -107,15 +110,13 @@ def _rebuild(manifest: dict[str, Any], tensors: dict[str, Tensor]) -> BasePSiLON
     return model
 
 
-def _errors_from_file(
-    manifest: dict[str, Any], tensors: dict[str, Tensor], kinds: int
-) -> Errors | None:
-    """Take the errors on rows with known targets out of a file; files of format 2 have none."""
-    if "errors" not in manifest:
+def _errors_from_file(basis: Any, tensors: Sequence[Tensor | None], kinds: int) -> Errors | None:
+    """Return the errors on rows with known targets."""
+    values, mass = tensors
+    if basis is None or values is None or mass is None:
+        check_file(basis is values is mass is None, "a part of the errors is missing")
         return None
-    basis = manifest["errors"]
     check_file(basis in BASES, "the errors are of unknown rows")
-    values, mass = (tensors.pop(f"errors.{name}") for name in ("values", "mass"))
     alike = values.dtype == mass.dtype == torch.float64 and values.shape == mass.shape
     check_file(alike and values.dim() == 2 and len(values) == kinds, "the errors are misshapen")
     check_file(0 < values.shape[1] <= KEPT, "the errors are none, or too many")
