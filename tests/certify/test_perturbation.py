@@ -1,6 +1,7 @@
 """What may move, in the units of the table, and what is refused."""
 
 import datetime as dt
+from fractions import Fraction
 
 import numpy as np
 import pandas as pd
@@ -10,6 +11,7 @@ from certify.fitted_models import QUICK, table
 from psilonnet import Design, PSiLONClassifier, PSiLONRegressor
 from psilonnet.certify import Perturbation
 from psilonnet.deploy.predictor import Predictor
+from psilonnet.tables import Column, NumberCode, TableEncoder
 
 
 def exported(model, folder):
@@ -191,3 +193,23 @@ def test_wrong_perturbations_are_refused(moves, words):
     model = PSiLONRegressor(**{**QUICK, "max_steps": 2}).fit(frame, y)
     with pytest.raises(ValueError, match=f"(?s){words}"):
         model.output_range(frame, moves)
+
+
+@pytest.mark.parametrize("size", [1e-9, 0.1, 3.0, 1e12])
+def test_ranges_of_cells_are_rounded_to_the_inside(size):
+    rng = np.random.default_rng(0)
+    cells = size * rng.normal(size=400)
+    code = NumberCode(0.3 * size, 0.7 * size, -size, size, False)
+    encoder = TableEncoder(("a",), ("number",), (code,))
+    columns = [Column("a", "number", cells)]
+    amounts = size * 10.0 ** rng.uniform(-18, 3, 400)
+    ((low, high),) = Perturbation(amounts={"a": amounts}).ranges(encoder, columns).values()
+    for cell, amount, *ends in zip(cells, amounts, low, high, strict=True):
+        exact = [Fraction(cell) - Fraction(amount), Fraction(cell) + Fraction(amount)]
+        assert exact[0] <= Fraction(ends[0]) <= Fraction(cell) <= Fraction(ends[1]) <= exact[1]
+    given = Perturbation(standard_deviations=0.1, relative=0.02)
+    ((low, high),) = given.ranges(encoder, columns).values()
+    for cell, *ends in zip(cells, low, high, strict=True):
+        amount = Fraction(0.1) * Fraction(code.scale) + Fraction(0.02) * abs(Fraction(cell))
+        assert Fraction(cell) - amount <= Fraction(ends[0]) < Fraction(cell)
+        assert Fraction(cell) < Fraction(ends[1]) <= Fraction(cell) + amount

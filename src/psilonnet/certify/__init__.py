@@ -5,6 +5,7 @@ from psilonnet.certify.box import Box
 from psilonnet.certify.certifier import Certifier
 from psilonnet.certify.column_bounds import ColumnBounds, column_bounds
 from psilonnet.certify.combinations import class_margins
+from psilonnet.certify.counterexamples import Goals, farthest_cells
 from psilonnet.certify.forward_error import forward_error
 from psilonnet.certify.global_bound import first_masses, input_moves
 from psilonnet.certify.local_bound import local_moves
@@ -15,10 +16,12 @@ __all__ = [
     "Certifier",
     "ColumnBounds",
     "Effort",
+    "Goals",
     "Perturbation",
     "attack",
     "class_margins",
     "column_bounds",
+    "farthest_cells",
     "first_masses",
     "forward_error",
     "input_moves",

@@ -88,7 +88,7 @@ class Perturbation:
             The same rows, encoded.
         """
         columns = encoder.matched(columns)
-        jumps = [Jump(*_states(encoder, k)) for k in self._jumping(encoder)]
+        jumps = [Jump(*_states(encoder, k)) for k in self.jumping(encoder)]
         radius = np.zeros_like(encoded)
         errors = reading_errors(encoder)
         for k, amount in self._amounts_of(encoder, columns).items():
@@ -128,7 +128,27 @@ class Perturbation:
             )
         return Box.of(radius.copy())
 
-    def _jumping(self, encoder: TableEncoder) -> list[int]:
+    def ranges(
+        self, encoder: TableEncoder, columns: Sequence[Column]
+    ) -> dict[int, tuple[Array, Array]]:
+        """Return the least and the largest cell of each column of numbers that may move.
+
+        They are rounded to the inside: what :meth:`box` rounds outward for a proof, a
+        counterexample must not use.
+        """
+        composed = self.standard_deviations != 0 or hasattr(self.relative, "keys") or self.relative
+        share = 1 - 8 * UNIT if composed else 1.0  # the rounding of sums and products
+        found = {}
+        for k, amount in self._amounts_of(encoder, columns).items():
+            values, move = columns[k].values, np.asarray(amount) * share
+            low, high = values - move, values + move
+            # The exact sum is the computed one plus its rounding error.
+            low = np.where(_lost(values, -move, low) > 0, np.nextafter(low, np.inf), low)
+            high = np.where(_lost(values, move, high) < 0, np.nextafter(high, -np.inf), high)
+            found[k] = low, high
+        return found
+
+    def jumping(self, encoder: TableEncoder) -> list[int]:
         """Return the columns that may take any level; those that the model ignores need not."""
         names = _known(self.levels, encoder)
         places = [k for k, name in enumerate(encoder.names) if name in names]
@@ -164,6 +184,12 @@ class Perturbation:
                     f"{name!r} is of kind {kind!r}: give an amount or a level instead."
                 )
         return named
+
+
+def _lost(a: Array, b: Array, total: Array) -> Array:
+    """Return what rounding took away from a sum ``a + b``, exactly."""
+    part = total - a
+    return np.asarray((a - (total - part)) + (b - part))
 
 
 def _share(name: str, share: Any) -> float:

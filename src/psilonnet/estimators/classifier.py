@@ -6,17 +6,21 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import torch
 from sklearn.base import ClassifierMixin
 
 from psilonnet._numbers import is_real
 from psilonnet._warnings import warn_user
 from psilonnet.estimators.base import BasePSiLON
+from psilonnet.estimators.counterexamples import class_goals, refuted_rows
 from psilonnet.estimators.coverage import possible_classes
 from psilonnet.estimators.labels import check_labels, warn_of_many_classes
 from psilonnet.estimators.measures import class_measures, some_of
+from psilonnet.estimators.reading import as_table
 from psilonnet.estimators.targets import ClassTarget, fit_temperature
 
 if TYPE_CHECKING:
+    from psilonnet.estimators.counterexamples import Refuted
     from psilonnet.estimators.measures import ClassMeasures
 
 Array = np.ndarray[Any, Any]
@@ -325,6 +329,40 @@ class PSiLONClassifier(ClassifierMixin, BasePSiLON):  # type: ignore[misc]
         scale = self.target_.scale[0]
         parts = self._certifier.largest_margins(self._read(X, reset=False), delta, method=method)
         return np.concatenate([possible_classes(part * scale, threshold) for part in parts])
+
+    def counterexample(self, X: Any, delta: Any) -> Refuted:
+        """Return rows moved within delta where ``predict`` gives another class.
+
+        They are looked for along the gradient of the margins, in corners, and from level to level.
+        A row that is not returned is not proven to be safe: ask ``is_robust``.
+
+        Parameters
+        ----------
+        X : table
+        delta : float, array-like, dict from column name to amount, or Perturbation
+            As in ``is_robust``. Each returned cell is within it of the given one; what is missing
+            stays missing, and times move by whole milliseconds.
+
+        Returns
+        -------
+        rows : ndarray of int
+            Positions of the refuted rows in X.
+        table : table of the type of X
+            These rows, moved. Numbers that move are float64, and a category may hold "a level not
+            seen in training".
+        """
+        classes = self.predict(X)
+        columns = self._read(X, reset=False)
+        outputs = self.net_(torch.from_numpy(self.encoder_.encode(columns)))
+        table = as_table(X, type(self).__name__)
+        return refuted_rows(
+            self,
+            table,
+            columns,
+            delta,
+            class_goals(outputs),
+            lambda found, rows: np.asarray(found != classes[rows]),
+        )
 
     def _measure(self, outputs: Array, y: Array, weight: Array) -> ClassMeasures:
         return self._compare(self.target_.decode(outputs), y[:, 0].astype(int), weight)

@@ -5,15 +5,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import torch
 from sklearn.base import RegressorMixin
 
 from psilonnet.estimators.base import BasePSiLON
+from psilonnet.estimators.counterexamples import range_goals, refuted_rows
 from psilonnet.estimators.coverage import widened
 from psilonnet.estimators.measures import number_measures
 from psilonnet.estimators.quantities import check_quantities
+from psilonnet.estimators.reading import as_table
 from psilonnet.estimators.targets import NumberTarget
 
 if TYPE_CHECKING:
+    from psilonnet.estimators.counterexamples import Refuted
     from psilonnet.estimators.measures import NumberMeasures
 
 Array = np.ndarray[Any, Any]
@@ -246,6 +250,51 @@ class PSiLONRegressor(RegressorMixin, BasePSiLON):  # type: ignore[misc]
         """Return both of the shape that y had in fit."""
         return (low[:, 0], high[:, 0]) if self._one_target else (low, high)
 
+    def counterexample(
+        self, X: Any, delta: Any, *, low: Any = -np.inf, high: Any = np.inf
+    ) -> Refuted:
+        """Return rows moved within delta where the prediction is below low or above high.
+
+        They are looked for along the gradient of the prediction, in corners, and from level to
+        level. A row that is not returned is not proven to stay in the range: ask ``output_range``.
+
+        Parameters
+        ----------
+        X : table
+        delta : float, array-like, dict from column name to amount, or Perturbation
+            As in ``output_range``. Each returned cell is within it of the given one; what is
+            missing stays missing, and times move by whole milliseconds.
+        low, high : float or array-like of the shape of the predictions
+            The range that predictions must not leave, such as ``model.predict(X) - 5`` and
+            ``model.predict(X) + 5``: a number has no other class to flip to.
+
+        Returns
+        -------
+        rows : ndarray of int
+            Positions of the refuted rows in X.
+        table : table of the type of X
+            These rows, moved. Numbers that move are float64, and a category may hold "a level not
+            seen in training".
+        """
+        columns = self._read(X, reset=False)
+        outputs = self.net_(torch.from_numpy(self.encoder_.encode(columns)))
+        shape = outputs.shape[:1] if self._one_target else outputs.shape
+        low, high = (_limit(name, v, shape) for name, v in (("low", low), ("high", high)))
+        if not (np.isfinite(low).any() or np.isfinite(high).any()):
+            raise ValueError(
+                "A counterexample leaves a range. Give 'low', 'high' or both, such as "
+                "low=model.predict(X) - 5. Got neither."
+            )
+        ends = [self.target_.encode(end.reshape(outputs.shape)) for end in (low, high)]
+        return refuted_rows(
+            self,
+            as_table(X, type(self).__name__),
+            columns,
+            delta,
+            range_goals(outputs, *ends),
+            lambda found, rows: _leaves(found, low[rows], high[rows]),
+        )
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
@@ -265,3 +314,20 @@ class PSiLONRegressor(RegressorMixin, BasePSiLON):  # type: ignore[misc]
 
     def _output_words(self) -> str:
         return "the prediction moves" if self._one_target else "the predictions move in all"
+
+
+def _limit(name: str, given: Any, shape: Any) -> Array:
+    """Return one end of a range for each prediction."""
+    end = np.asarray(given, dtype=float)
+    if end.shape not in ((), tuple(shape)) or np.isnan(end).any():
+        raise ValueError(
+            f"The '{name}' of a range must be a number, or one for each prediction, of shape "
+            f"{tuple(shape)}. Got shape {end.shape}, or NaN in it."
+        )
+    return np.broadcast_to(end, shape)
+
+
+def _leaves(found: Array, low: Array, high: Array) -> Array:
+    """Return True for the rows with a prediction outside of its range."""
+    outside = (found < low) | (found > high)
+    return outside if outside.ndim == 1 else np.asarray(outside.any(axis=1))

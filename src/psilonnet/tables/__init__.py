@@ -5,6 +5,7 @@ from psilonnet.tables.codes import FAR, CategoryCode, NumberCode
 from psilonnet.tables.columns import DAY, Column, LossWarning, missing_cells, read_columns, word_of
 from psilonnet.tables.encoder import OutOfRangeWarning, TableEncoder, fit_encoder
 from psilonnet.tables.losses import warn_text
+from psilonnet.tables.moved import with_cells
 from psilonnet.tables.quantiles import weighted_mean_and_deviation, weighted_quantile
 from psilonnet.tables.text import (
     TEXT_KINDS,
@@ -41,5 +42,6 @@ __all__ = [
     "warn_text",
     "weighted_mean_and_deviation",
     "weighted_quantile",
+    "with_cells",
     "word_of",
 ]

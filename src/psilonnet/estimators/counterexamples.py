@@ -1,0 +1,93 @@
+"""Rows that refute: a table within what was asked, where the model says something else."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import torch
+
+from psilonnet.certify import Goals, class_margins, farthest_cells
+from psilonnet.tables import LossWarning, OutOfRangeWarning, with_cells
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from torch import Tensor
+
+    from psilonnet.estimators.fitted import FittedModel
+    from psilonnet.tables import Column
+
+Array = np.ndarray[Any, Any]
+RIVALS = 4  # classes with the least margin, which the search aims at
+
+
+class Refuted(NamedTuple):
+    """Rows that were refuted.
+
+    Attributes
+    ----------
+    rows : ndarray of int of shape (refuted rows,)
+        Their positions in the table that was given.
+    table : table
+        The same rows, moved within what was asked; of the type that was given.
+    """
+
+    rows: Array
+    table: Any
+
+
+def class_goals(outputs: Tensor) -> Goals:
+    """Return what would give rows another class: that a margin is used up."""
+    margins, asked = class_margins(outputs)
+    least = margins.topk(min(RIVALS, margins.shape[1]), dim=1, largest=False)
+    index = least.indices.unsqueeze(-1).expand(-1, -1, outputs.shape[1])
+    return Goals(-asked.expanded.gather(1, index), least.values)
+
+
+def range_goals(outputs: Tensor, low: Array, high: Array) -> Goals:
+    """Return what would take outputs below or above a range, each of shape (rows, outputs)."""
+    eye = torch.eye(outputs.shape[1], dtype=torch.float64).expand(len(outputs), -1, -1)
+    up, down = torch.from_numpy(high) - outputs, outputs - torch.from_numpy(low)
+    sides = [
+        (sign * eye, enough)
+        for sign, enough in ((1.0, up), (-1.0, down))
+        if bool(enough.isfinite().any())
+    ]
+    return Goals(*(torch.cat(part, dim=1) for part in zip(*sides, strict=True)))
+
+
+def refuted_rows(
+    model: FittedModel,
+    table: Any,
+    columns: Sequence[Column],
+    delta: Any,
+    goals: Goals,
+    refutes: Callable[[Array, Array], Array],
+) -> Refuted:
+    """Look for moves within delta that reach a goal, and return those that ``predict`` confirms.
+
+    Parameters
+    ----------
+    model : fitted model
+    table, columns
+        The rows, as they were given and as they were read.
+    delta : Perturbation, or what is short for one
+    goals : Goals
+    refutes : callable
+        Maps predictions of moved rows, and their positions, to which of them refute.
+    """
+    moved = farthest_cells(model.net_, model.encoder_, columns, delta, goals)
+    rows = np.arange(len(goals.enough))
+    with warnings.catch_warnings():  # how far rows may move was asked for
+        warnings.simplefilter("ignore", OutOfRangeWarning)
+        warnings.simplefilter("ignore", LossWarning)
+        while True:
+            found = with_cells(table, rows, columns, moved)
+            if not len(rows):
+                return Refuted(rows, found)
+            good = refutes(model.predict(found), rows)
+            if good.all():
+                return Refuted(rows, found)
+            rows = rows[good]

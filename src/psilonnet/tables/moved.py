@@ -1,0 +1,106 @@
+"""A table with some of its cells replaced: the way back from columns to the user's own frame."""
+
+from __future__ import annotations
+
+import datetime
+from typing import TYPE_CHECKING, Any
+
+import narwhals as nw
+import numpy as np
+
+from psilonnet.tables.columns import DAY, word_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from psilonnet.tables.columns import Column
+
+Array = np.ndarray[Any, Any]
+
+
+def with_cells(table: Any, rows: Array, before: Sequence[Column], after: Sequence[Column]) -> Any:
+    """Return some rows of a table, of its own type, in which cells have changed.
+
+    Cells that are the same in both columns are kept as they are. Numbers that change become
+    float64 with their whole column; times keep their type, but for dates, which become times.
+
+    Parameters
+    ----------
+    table : data frame, or array of shape (rows, columns)
+    rows : ndarray of int
+        Which rows are returned.
+    before, after : sequence of Column
+        All rows as they were read, and as they are to be.
+    """
+    pairs = [(b.take(rows), a.take(rows)) for b, a in zip(before, after, strict=True)]
+    if isinstance(table, np.ndarray):
+        return _array(table[rows], pairs)
+    frame = nw.from_native(table, eager_only=True)
+    chosen = frame[rows.tolist()]
+    changed = [
+        _series(chosen[name], old, new, frame[name])
+        for name, (old, new) in zip(chosen.columns, pairs, strict=True)
+        if _changes(old, new).any()
+    ]
+    return chosen.with_columns(*changed).to_native() if changed else chosen.to_native()
+
+
+def _changes(old: Column, new: Column) -> Array:
+    """Return True for the cells that differ; missing ones are the same."""
+    if old.kind == "category":
+        return np.array([a != b for a, b in zip(old.values, new.values, strict=True)], dtype=bool)
+    return np.asarray((old.values != new.values) & ~np.isnan(new.values))
+
+
+def _array(table: Array, pairs: Sequence[tuple[Column, Column]]) -> Array:
+    out = table.astype(float) if table.dtype.kind in "fiu" else table.copy()
+    for k, (old, new) in enumerate(pairs):
+        moved = _changes(old, new)
+        if old.kind in ("time", "duration"):
+            for row in np.flatnonzero(moved):
+                out[row, k] = table[row, k] + _shift(old.values[row], new.values[row])
+        elif old.kind == "category":
+            known = _known(table[:, k].tolist())
+            out[moved, k] = [known.get(word, word) for word in new.values[moved]]
+        else:
+            out[moved, k] = new.values[moved]
+    return out
+
+
+def _series(series: nw.Series[Any], old: Column, new: Column, whole: nw.Series[Any]) -> Any:
+    """Return a column of a frame with its new cells; words are spelt as in the whole column."""
+    moved = np.flatnonzero(_changes(old, new))
+    if old.kind == "number":
+        if series.dtype.is_numeric():
+            return series.cast(nw.Float64).scatter(moved.tolist(), new.values[moved].tolist())
+        return _made(series, new.values.tolist(), nw.Float64())
+    if old.kind == "category":
+        known = _known(whole.to_list())
+        words = series.to_list()
+        for row in moved:
+            words[row] = known.get(new.values[row], new.values[row])
+        if series.dtype not in (nw.Categorical, nw.Enum, nw.String):
+            return _made(series, words, series.dtype)
+        return _made(series, [None if v is None else word_of(v) for v in words], nw.String())
+    stamps = series.cast(nw.Datetime("us")) if series.dtype == nw.Date else series
+    cells = stamps.to_list()
+    for row in moved:
+        cells[row] = cells[row] + _shift(old.values[row], new.values[row])
+    return _made(series, cells, stamps.dtype)
+
+
+def _made(series: nw.Series[Any], cells: list[Any], dtype: nw.dtypes.DType) -> nw.Series[Any]:
+    """Return a column of the name and the library of another."""
+    return nw.new_series(series.name, cells, dtype, backend=series.implementation)
+
+
+def _shift(old: float, new: float) -> datetime.timedelta:
+    """Return the move from one number of days to another, in whole milliseconds."""
+    return datetime.timedelta(milliseconds=int(np.rint((new - old) * DAY)))
+
+
+def _known(cells: list[Any]) -> dict[str, Any]:
+    """Return the cell of each word."""
+    boolean = all(cell is None or isinstance(cell, (bool, np.bool_)) for cell in cells)
+    known: dict[str, Any] = {"True": True, "False": False} if boolean else {}
+    return known | {word_of(cell): cell for cell in cells if cell is not None}

@@ -1,0 +1,138 @@
+"""Counterexamples: inside what was asked, in the user's own table, and confirmed by predict."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from certify.fitted_models import QUICK, table
+from psilonnet import PSiLONClassifier, PSiLONRegressor
+from psilonnet.certify import Perturbation
+
+DELTA = {"a": 12.0, "b": 0.5, "day": pd.Timedelta(days=20), "city": "any", "flag": "any"}
+FRAMES = {
+    "pandas": lambda frame: frame.set_index(frame.index + 7),
+    "categories": lambda frame: frame.astype({"city": "category"}),
+    "polars": pl.from_pandas,
+    "arrow": pa.Table.from_pandas,
+}
+
+
+@pytest.fixture(scope="module")
+def models():
+    frame, y = table()
+    labels = np.array(["low", "high"])[(y > 0).astype(int)]
+    classes = np.digitize(y, [-0.5, 0.5])
+    return {
+        "two": PSiLONClassifier(**QUICK).fit(frame, labels),
+        "three": PSiLONClassifier(**QUICK).fit(frame, classes),
+        "number": PSiLONRegressor(**QUICK).fit(frame, y),
+    }
+
+
+def as_pandas(moved):
+    return moved if isinstance(moved, pd.DataFrame) else pd.DataFrame(dict(pandas_columns(moved)))
+
+
+def pandas_columns(moved):
+    names = moved.column_names if isinstance(moved, pa.Table) else moved.columns
+    for name in names:
+        yield name, moved[name].to_pandas()
+
+
+def assert_inside(before, moved, delta):
+    """No cell moved by more than it was allowed to, in the table's own units."""
+    for name in before:
+        old, new = before[name].reset_index(drop=True), moved[name].reset_index(drop=True)
+        assert (old.isna() == new.isna()).all(), name
+        if name in ("city", "flag"):
+            if delta.get(name) != "any":
+                assert (old.astype(str) == new.astype(str)).all()
+            continue
+        step = (pd.to_datetime(new) - pd.to_datetime(old) if name == "day" else new - old).abs()
+        none = pd.Timedelta(0) if name == "day" else 0.0
+        assert (step.dropna() <= delta.get(name, none)).all(), name
+
+
+@pytest.mark.parametrize("kind", FRAMES)
+def test_rows_flip_within_what_was_asked(models, kind):
+    frame, _ = table(seed=1)
+    for name in ("two", "three"):
+        model, given = models[name], FRAMES[kind](frame)
+        rows, moved = model.counterexample(given, DELTA)
+        assert 0 < len(rows) < len(frame)
+        assert type(moved) is type(given)
+        assert (model.predict(moved) != model.predict(given)[rows]).all()
+        assert_inside(frame.iloc[rows], as_pandas(moved), DELTA)
+        assert not model.is_robust(given, DELTA, method="local")[rows].any()
+        if kind == "pandas":
+            assert (moved.index == given.index[rows]).all()
+            assert (moved.dtypes[["a", "b", "day"]] == given.dtypes[["a", "b", "day"]]).all()
+            assert moved["flag"].dtype == bool
+
+
+def test_columns_that_were_not_named_stay_to_the_last_bit(models):
+    frame, _ = table(seed=2)
+    rows, moved = models["two"].counterexample(frame, {"a": 30.0})
+    assert len(rows)
+    pd.testing.assert_frame_equal(moved.drop(columns="a"), frame.iloc[rows].drop(columns="a"))
+
+
+def test_ranges_are_left_within_what_was_asked(models):
+    frame, _ = table(seed=3)
+    model = models["number"]
+    middle = model.predict(frame)
+    wide_low, wide_high = model.output_range(frame, DELTA, method="local")
+    for low, high in ((middle - 0.3, np.inf), (-np.inf, 0.2), (middle - 0.4, middle + 0.4)):
+        rows, moved = model.counterexample(frame, DELTA, low=low, high=high)
+        assert len(rows)
+        found = model.predict(moved)
+        ends = (np.broadcast_to(end, len(frame))[rows] for end in (low, high))
+        assert ((found < next(ends)) | (found > next(ends))).all()
+        assert ((wide_low[rows] <= found) & (found <= wide_high[rows])).all()
+        assert_inside(frame.iloc[rows], moved, DELTA)
+    rows, moved = model.counterexample(frame, DELTA, low=wide_low, high=wide_high)
+    assert len(rows) == len(moved) == 0  # nothing leaves what is proven
+    with pytest.raises(ValueError, match="Give 'low', 'high' or both"):
+        model.counterexample(frame, DELTA)
+    with pytest.raises(ValueError, match="The 'low' of a range must be"):
+        model.counterexample(frame, DELTA, low=[1.0, 2.0])
+
+
+def test_arrays_and_several_targets():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(200, 3))
+    model = PSiLONRegressor(**QUICK).fit(x, np.stack([x[:, 0], -x[:, 1]], axis=1))
+    middle = model.predict(x)
+    rows, moved = model.counterexample(x, 0.3, low=middle - 0.2, high=middle + 0.2)
+    assert len(rows)
+    assert (np.abs(model.predict(moved) - middle[rows]) > 0.2).any(axis=1).all()
+    sizes = np.array([code.scale for code in model.encoder_.codes])
+    assert (np.abs(moved - x[rows]) <= 0.3 * sizes).all()
+
+
+def test_shares_of_a_cell_and_amounts_by_row():
+    rng = np.random.default_rng(0)
+    x = np.stack([rng.permutation(200) + 50, rng.integers(1, 9, 200)], axis=1)
+    model = PSiLONClassifier(**QUICK).fit(x, x[:, 0] > 140)
+    amounts = np.zeros((200, 2))
+    amounts[::2, 0] = 1.0
+    delta = Perturbation(relative=0.02, amounts=amounts)
+    rows, moved = model.counterexample(x, delta)
+    assert len(rows)
+    assert moved.dtype == float
+    steps = np.abs(moved - x[rows])
+    assert (steps[:, 0] <= amounts[rows, 0] + 0.02 * x[rows, 0]).all()
+    assert (steps[:, 1] <= 0.02 * x[rows, 1]).all()
+
+
+def test_a_proven_model_has_no_counterexamples(models):
+    frame, _ = table(seed=4)
+    model = models["two"]
+    rows, moved = model.counterexample(frame, 1e-9)
+    assert len(rows) == 0
+    assert list(moved.columns) == list(frame.columns)
+    robust = model.is_robust(frame, 0.05, method="local")
+    assert robust.any()
+    assert not robust[model.counterexample(frame, 0.05).rows].any()
