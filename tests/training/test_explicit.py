@@ -7,7 +7,18 @@ import torch
 
 from psilonnet.functional import project_sphere, row_norm
 from psilonnet.nn import VARIANTS, PSiLONNet, make_net, path_norm_penalty, weight_decay_penalty
-from psilonnet.training import LOSSES, Batch, Callback, Plan, Pruning, Rows, Run, stack_members
+from psilonnet.training import (
+    LOSSES,
+    Batch,
+    Callback,
+    Pinball,
+    Plan,
+    Pruning,
+    Rows,
+    Run,
+    get_loss,
+    stack_members,
+)
 from psilonnet.training.explicit import ExplicitGradients, is_explicit
 from psilonnet.training.gradients import _AutogradGradients, make_gradients
 from psilonnet.training.products import _exact, _rounded, multiply_in
@@ -59,6 +70,7 @@ def make_batch(net, loss, generator, *, own=False, weights=0):
         y = torch.rand(*shape, 1, generator=generator, dtype=torch.float64).round()
     else:
         y = torch.randn(*shape, outputs, generator=generator, dtype=torch.float64)
+        y = y.abs() if loss == "poisson" else y
     weight = torch.rand((members, rows)[2 - weights :], generator=generator).double()
     return Batch(x, y, weight if weights else None)
 
@@ -74,10 +86,11 @@ def gradients_of(net, gradients):
 def assert_equal_to_autograd(net, batch, loss, dtype=torch.float64, **settings):
     net = net.to(dtype)
     batch = Batch(*(None if t is None else t.to(dtype) for t in (batch.x, batch.y, batch.weight)))
-    general = _AutogradGradients(net, LOSSES[loss], path_norm_penalty, STRENGTHS.to(dtype))
+    own = get_loss(LOSSES.get(loss, loss))
+    general = _AutogradGradients(net, own, path_norm_penalty, STRENGTHS.to(dtype))
     expected = (*general(batch), *gradients_of(net, general))
-    assert is_explicit(net, LOSSES[loss], path_norm_penalty)
-    written = ExplicitGradients(net, LOSSES[loss], STRENGTHS.to(dtype), _exact, **settings)
+    assert is_explicit(net, own, path_norm_penalty)
+    written = ExplicitGradients(net, own, STRENGTHS.to(dtype), _exact, **settings)
     found = (*written(batch), *gradients_of(net, written))
     for a, b in zip(found, expected, strict=True):
         assert a.shape == b.shape
@@ -96,7 +109,7 @@ def test_gradients_are_those_of_autograd(kind, dtype, pieces, own_edges, generat
         assert_equal_to_autograd(net, batch, "squared_error", dtype)
 
 
-@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("loss", [*LOSSES, Pinball((0.8,)), Pinball((0.1, 0.5, 0.9))], ids=str)
 @pytest.mark.parametrize("weights", [0, 1, 2], ids=["no weights", "weights", "own weights"])
 @pytest.mark.parametrize("own", [False, True], ids=["shared rows", "own rows"])
 def test_losses_and_weights_are_covered(loss, weights, own, generator):

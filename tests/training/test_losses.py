@@ -1,9 +1,11 @@
+import numpy as np
 import pytest
 import torch
+from sklearn.metrics import mean_pinball_loss, mean_poisson_deviance
 from torch.nn import functional
 
-from psilonnet.training import LOSSES, get_loss
-from psilonnet.training.losses import SLOPES
+from psilonnet.training import LOSSES, Pinball, get_loss, loss_words
+from psilonnet.training.losses import SLOPES, slope_of
 
 
 @pytest.fixture
@@ -21,6 +23,58 @@ def test_losses_of_regression_equal_those_of_torch(output, generator):
     for name, theirs in pairs.items():
         expected = theirs(output, target.expand_as(output), reduction="none").mean(dim=-1)
         torch.testing.assert_close(LOSSES[name](output, target), expected)
+
+
+def test_poisson_deviance_is_half_that_of_scikit_learn(output, generator):
+    target = torch.poisson(torch.full((7, 4), 1.5, dtype=torch.float64), generator=generator)
+    assert (target == 0).any()
+    found = LOSSES["poisson"](output, target)
+    for k, own in np.ndenumerate(found[:, :3].numpy()):
+        line = [target[k[1]].numpy(), output[k].exp().numpy()]
+        assert own == pytest.approx(mean_poisson_deviance(*line) / 2)
+    exact = LOSSES["poisson"](target.clamp(min=1e-300).log(), target)
+    torch.testing.assert_close(exact, torch.zeros(7, dtype=torch.float64), rtol=0, atol=1e-14)
+
+
+@pytest.mark.parametrize("levels", [(0.5,), (0.85,), (0.05, 0.3, 0.6, 0.99)])
+def test_pinball_loss_is_that_of_scikit_learn(levels, output, generator):
+    target = torch.randn(7, 4, generator=generator, dtype=torch.float64)
+    found = Pinball(levels)(output, target)
+    for member in range(3):
+        columns = zip(
+            target.T.numpy(), output[member].T.numpy(), levels * (4 // len(levels)), strict=True
+        )
+        own = [mean_pinball_loss(t, o, alpha=level) for t, o, level in columns]
+        assert float(found[member].mean()) == pytest.approx(np.mean(own))
+
+
+@pytest.mark.parametrize("error", [0.0, 0.3, -50.0])
+def test_slopes_of_the_pinball_loss_are_those_of_autograd(error, generator):
+    target = torch.randn(7, 3, generator=generator, dtype=torch.float64)
+    output = (target + error).expand(2, 7, 3).clone().requires_grad_()
+    for loss in (Pinball((0.3,)), Pinball((0.1, 0.5, 0.8))):
+        (expected,) = torch.autograd.grad(loss(output, target).sum(), output)
+        found = slope_of(loss)(output.detach(), target)
+        torch.testing.assert_close(found, expected, rtol=1e-14, atol=1e-14)
+
+
+def test_pinball_loss_needs_an_output_for_each_quantile():
+    with pytest.raises(ValueError, match=r"network of 2 quantiles needs as many outputs.*with 3"):
+        Pinball((0.1, 0.9))(torch.zeros(7, 3), torch.zeros(7, 3))
+
+
+def test_losses_of_ones_own_have_a_name_and_no_written_slope():
+    class Unhashable:
+        __hash__ = None
+
+        def __call__(self, output, target):
+            return (output - target).mean(dim=-1)
+
+    assert slope_of(Unhashable()) is None
+    assert slope_of(torch.sub) is None
+    assert loss_words("huber") == "huber"
+    assert loss_words(Unhashable()).endswith("Unhashable")
+    assert loss_words(LOSSES["huber"]) == "psilonnet.training.losses.huber"
 
 
 def test_binary_cross_entropy_equals_that_of_torch(output, generator):
@@ -47,7 +101,7 @@ def test_get_loss_takes_names_and_callables():
         get_loss("hinge")
 
 
-@pytest.mark.parametrize("name", ["squared_error", "absolute_error", "huber"])
+@pytest.mark.parametrize("name", ["squared_error", "absolute_error", "huber", "poisson"])
 @pytest.mark.parametrize(("outputs", "targets"), [(1, 3), (3, 1)])
 def test_losses_of_regression_need_an_output_for_each_target(name, outputs, targets):
     with pytest.raises(ValueError, match=rf"{targets} targets.*Got a network with {outputs}"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
@@ -20,12 +21,13 @@ if TYPE_CHECKING:
     from psilonnet.nn import PlainNet
     from psilonnet.tables import TableEncoder
 
+FACTOR_LOG = 20.0  # beyond it, a factor is written as a power
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 
 
 @dataclass(frozen=True)
 class ColumnBounds:
-    """How far the outputs can move, summed over the outputs.
+    """How far the outputs can move, summed over the outputs, or how far any of them can.
 
     Attributes
     ----------
@@ -41,8 +43,13 @@ class ColumnBounds:
     per_unit: Floats
     per_standard_deviation: Floats
 
-    def in_words(self, encoder: TableEncoder, what_moves: str) -> list[str]:
-        """Return sentences about all numbers together, and about the most important columns."""
+    def in_words(
+        self, encoder: TableEncoder, what_moves: str, *, is_log: bool = False
+    ) -> list[str]:
+        """Return sentences about all numbers together, and about the most important columns.
+
+        If what moves is the logarithm of a mean, they also tell the factor of the mean.
+        """
         is_number = np.array([kind != "category" for kind in encoder.kinds])
         lines = []
         if is_number.any():
@@ -50,7 +57,7 @@ class ColumnBounds:
             lines = [
                 "Proven: if every number moves by at most one standard deviation, "
                 "the rest not at all,",
-                f"{what_moves} by at most {total:.4g}.",
+                f"{what_moves} by at most {total:.4g}{_factor_words(total) if is_log else ''}.",
             ]
         lines.append("The columns that can move it most:")
         days = {"time": "one day", "duration": "one day"}
@@ -64,6 +71,11 @@ class ColumnBounds:
         return lines
 
 
+def _factor_words(move: float) -> str:
+    factor = f"{math.exp(move):.4g}" if move < FACTOR_LOG else f"exp({move:.4g})"
+    return f", and the mean changes by a factor of at most {factor}"
+
+
 _KNOWN: WeakKeyDictionary[AveragedNet, Tensor] = WeakKeyDictionary()
 
 
@@ -75,21 +87,38 @@ def _moves(net: AveragedNet) -> Tensor:
 
 
 def column_bounds(
-    net: nn.Sequential | PlainNet | AveragedNet, encoder: TableEncoder, scale: Floats
+    net: nn.Sequential | PlainNet | AveragedNet,
+    encoder: TableEncoder,
+    scale: Floats,
+    *,
+    largest: bool = False,
 ) -> ColumnBounds:
-    """Return the bounds of a model whose outputs are those of the net times a scale."""
+    """Return the bounds of a model whose outputs are those of the net times a scale.
+
+    Parameters
+    ----------
+    net : AveragedNet, or what one can be made of
+    encoder : TableEncoder
+    scale : ndarray of shape (outputs,)
+    largest : bool, default=False
+        Bound the output that moves most, instead of the sum of the moves of all outputs. This is
+        also a bound for each output once they are sorted.
+    """
     moves = _moves(AveragedNet.of(net))
-    sizes = inflated(torch.as_tensor(scale) @ moves, len(moves))
+    factors = torch.as_tensor(scale)
+    asked = factors.diag() if largest else factors.unsqueeze(0)
+    sizes = inflated(asked @ moves, len(moves))
     # What is computed from them below takes fewer operations than there are columns, and a few.
-    per_input = inflated(sizes, 8 + moves.shape[1]).numpy()  # (encoded columns,)
+    per_input = inflated(sizes, 8 + moves.shape[1]).numpy()  # (outputs or 1, encoded columns)
     per_unit = np.zeros(len(encoder.codes))
     per_standard_deviation = np.zeros(len(encoder.codes))
     for k, code in enumerate(encoder.codes):
-        own = per_input[encoder.places[k]]
+        own = per_input[:, encoder.places[k]]
         if isinstance(code, CategoryCode):
             # A change of level moves one column by 2, or two columns by 1 each.
-            change = 2 * own.sum() if code.is_sign else np.sort(own)[-2:].sum()
-            per_unit[k] = per_standard_deviation[k] = change
+            both = 2 * own if code.is_sign else np.sort(own, axis=1)[:, -2:]
+            per_unit[k] = per_standard_deviation[k] = both.sum(axis=1).max()
         elif code.scale > 0:
-            per_unit[k], per_standard_deviation[k] = own[0] * code.slope, own[0]
-    return ColumnBounds(float(per_input.sum()), per_unit, per_standard_deviation)
+            most = own[:, 0].max()
+            per_unit[k], per_standard_deviation[k] = most * code.slope, most
+    return ColumnBounds(float(per_input.sum(axis=1).max()), per_unit, per_standard_deviation)

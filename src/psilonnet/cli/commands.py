@@ -26,6 +26,8 @@ app.command()(predict_files)
 FEW_CLASSES = 10
 SELECTION = "accurate, balanced or provable: how much loss a smaller bound may cost."
 
+LOSS = "Of numbers: squared_error (default), absolute_error, huber, quantile or poisson."
+
 Data = Annotated[Path, typer.Argument(help="A CSV or Parquet file with a row of column names.")]
 Model = Annotated[Path, typer.Argument(help="A model file written by 'psilonnet fit'.")]
 Out = Annotated[Path | None, typer.Option(help="A CSV or Parquet file; default: the terminal.")]
@@ -77,6 +79,10 @@ def fit(
     max_steps: Steps = None,
     selection: Annotated[str, typer.Option(help=SELECTION)] = "balanced",
     prune: Annotated[bool, typer.Option(help="End with exact zeros among the weights.")] = False,
+    loss: Annotated[str | None, typer.Option(help=LOSS)] = None,
+    quantile: Annotated[
+        list[float] | None, typer.Option(help="For --loss quantile: a number, or repeat it.")
+    ] = None,
     words: Words = None,
     decimal: Decimal = None,
     day_first: DayFirst = None,
@@ -94,6 +100,7 @@ def fit(
     kind = psilonnet.PSiLONClassifier if classes else psilonnet.PSiLONRegressor
     steps = "auto" if max_steps is None else max_steps
     model = kind(random_state=seed, max_steps=steps, selection=selection, prune=prune)
+    model.set_params(**_loss_parameters(loss, quantile or [], classes=classes))
     model.fit(rows.drop(target), y.to_numpy())
     model.save(out)
     said = "classification" if classes else "regression"
@@ -124,7 +131,7 @@ def predict(
     elif proba:
         raise ValueError("Only a classifier has probabilities. This model is a regressor.")
     else:
-        write_table(pl.DataFrame(_columns_of("prediction", estimator.predict(table))), out)
+        write_table(pl.DataFrame(_predicted_columns(estimator, table)), out)
 
 
 @app.command()
@@ -170,7 +177,7 @@ def certify(
     estimator = psilonnet.load(model)
     table = read_for(estimator, data, text_style(decimal, day_first))
     moves = _parse_deltas(delta or [])
-    columns = _columns_of("prediction", estimator.predict(table))
+    columns = _predicted_columns(estimator, table)
     if isinstance(estimator, psilonnet.PSiLONClassifier):
         if moves:
             columns["is_robust"] = estimator.is_robust(table, moves, method=method.value)
@@ -180,7 +187,7 @@ def certify(
         if not moves:
             raise ValueError("A regressor needs at least one --delta column=amount.")
         low, high = estimator.output_range(table, moves, method=method.value)
-        columns |= _columns_of("low", low) | _columns_of("high", high)
+        columns |= _columns_of(estimator, "low", low) | _columns_of(estimator, "high", high)
     write_table(pl.DataFrame(columns), out)
 
 
@@ -218,11 +225,32 @@ def report(
     print(f"Written to {out}.")
 
 
-def _columns_of(name: str, values: Any) -> dict[str, Any]:
-    """Return predictions as a column, or as one for each target."""
+def _loss_parameters(loss: str | None, levels: list[float], *, classes: bool) -> dict[str, Any]:
+    """Return what --loss and --quantile ask for, as parameters of a regressor."""
+    given: dict[str, Any] = {} if loss is None else {"loss": loss}
+    if levels:
+        given["quantile"] = levels[0] if len(levels) == 1 else tuple(sorted(levels))
+    if classes and given:
+        raise ValueError(
+            "A --loss and a --quantile are for numbers, and this target is classes: add "
+            "--task regression, or leave them out."
+        )
+    return given
+
+
+def _predicted_columns(estimator: Any, table: Any) -> dict[str, Any]:
+    """Return predictions as columns: one, or one for each target or quantile."""
+    sorted_ = estimator.target_.is_sorted
+    return _columns_of(estimator, "quantile" if sorted_ else "prediction", estimator.predict(table))
+
+
+def _columns_of(estimator: Any, name: str, values: Any) -> dict[str, Any]:
+    """Return numbers as a column, or as one for each target or quantile."""
     if values.ndim == 1:
         return {name: values}
-    return {f"{name} {k}": column for k, column in enumerate(values.T)}
+    target = estimator.target_
+    which = [f"{q:g}" for q in target.levels] if target.is_sorted else range(target.outputs)
+    return {f"{name} {k}": column for k, column in zip(which, values.T, strict=True)}
 
 
 def is_classes(y: pl.Series) -> bool:

@@ -17,9 +17,16 @@ if TYPE_CHECKING:
     from psilonnet.deploy.net_tensors import net_from_tensors, net_to_tensors
     from psilonnet.deploy.numpy_export import write_numpy_export
     from psilonnet.deploy.onnx import Outcome, onnx_inputs, write_onnx, write_onnx_core
-    from psilonnet.deploy.predictor import Predictor, class_numbers, probabilities, read_export
+    from psilonnet.deploy.predictor import (
+        LARGEST_LOG,
+        Predictor,
+        class_numbers,
+        probabilities,
+        read_export,
+    )
 
 _HOMES = {
+    "LARGEST_LOG": "predictor",
     "CompactNet": "compact",
     "ModelFileError": "model_file",
     "Outcome": "onnx",
@@ -40,6 +47,7 @@ _HOMES = {
 }
 
 __all__ = [
+    "LARGEST_LOG",
     "CompactNet",
     "ModelFileError",
     "Outcome",

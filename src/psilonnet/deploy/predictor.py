@@ -25,13 +25,14 @@ import numpy as np
 
 Array = np.ndarray[Any, Any]
 
-FORMAT = 3
+FORMAT = 4
 WEIGHTS = ("weights.npz", "weights.new.npz")  # the second: an export was stopped before the move
 DAY = 86_400_000.0  # milliseconds
 BEND = 3.0  # from about here on mapped numbers are clipped, or grow like a logarithm
 FAR = 1e15  # no number is farther from the center than this many standard deviations
 FARTHEST = 1e12  # standard deviations; a model that depends on nothing is certified this far
 UNIT = 2.0**-53
+LARGEST_LOG = 700.0  # beyond it, a mean would overflow
 DAYS = ("time", "duration")  # kinds of columns whose unit is a day
 BOOLS = (bool, np.bool_)
 SPANS = (datetime.timedelta, np.timedelta64)
@@ -60,6 +61,8 @@ class Predictor:
     names : list of str
         The columns of the table.
     classes : list of labels, or None for a regressor
+    levels : list of float
+        Which quantiles are predicted, if any are; several are sorted.
     """
 
     def __init__(self, folder: Any) -> None:
@@ -77,6 +80,8 @@ class Predictor:
         self._temperature = float(target.get("temperature", 1.0))
         self._center = np.array(target.get("center", [0.0]))
         self._scale = np.array(target.get("scale", [1 / self._temperature]))
+        self.levels: list[float] = target.get("levels", [])
+        self._is_log = target.get("link") == "log"
 
     def encode(self, table: Any) -> Array:
         """Return a table in standard deviations, of shape (rows, encoded columns)."""
@@ -103,7 +108,13 @@ class Predictor:
             raw = np.concatenate([self.raw(self._encoder.encode(block, far)) for block in blocks])
         else:
             raw = self.raw(self._encoder.encode(table, far))
-        return np.asarray(self._center + raw * self._scale), far
+        return self._finished(self._center + raw * self._scale), far
+
+    def _finished(self, numbers: Array) -> Array:
+        """Return predictions: means from their logarithms, or several quantiles in order."""
+        if self._is_log:
+            return np.asarray(np.exp(np.minimum(numbers, LARGEST_LOG)))
+        return np.sort(numbers, axis=1) if len(self.levels) > 1 else np.asarray(numbers)
 
     def predict(self, table: Any) -> Array:
         """Return the most probable class of each row, or the predicted numbers."""
@@ -189,7 +200,9 @@ class Predictor:
         moved = moved + self._slack(x, radius, asked)
         middle = self._center + outputs * self._scale
         half = self._scale * moved * (1 + 1e-12) + 1e-15 * np.abs(middle)
-        low, high = middle - half, middle + half
+        low, high = self._finished(middle - half), self._finished(middle + half)
+        if self._is_log:  # exp is rounded, too
+            low, high = low * (1 - 1e-14), high * (1 + 1e-14)
         return (low[:, 0], high[:, 0]) if self._one_target else (low, high)
 
     def _margins(self, outputs: Array) -> tuple[Array, _Asked]:

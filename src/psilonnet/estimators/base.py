@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from psilonnet.estimators.recipe import Recipe
     from psilonnet.estimators.targets import ClassTarget, NumberTarget
     from psilonnet.tables import Column
+    from psilonnet.training import Loss
 
 Array = np.ndarray[Any, Any]
 
@@ -61,7 +62,7 @@ class BasePSiLON(ChosenModel):
     cv: Any
     random_state: Any
     verbose: Any
-    _loss_name: str
+    _loss: str | Loss
     _stratified: bool
 
     # What the subclasses define.
@@ -173,7 +174,7 @@ class BasePSiLON(ChosenModel):
             weight=torch.tensor(weight / weight.mean(), dtype=torch.float32),
             counts=torch.tensor(counts),
             numbers=torch.from_numpy(self.encoder_.holds_numbers),
-            loss=self._loss_name,
+            loss=self._loss,
             outputs=self.target_.outputs,
         )
 

@@ -158,7 +158,7 @@ class PSiLONClassifier(ClassifierMixin, BasePSiLON):  # type: ignore[misc]
         self.verbose = verbose
 
     @property
-    def _loss_name(self) -> str:  # type: ignore[override]
+    def _loss(self) -> str:  # type: ignore[override]
         return "binary_cross_entropy" if len(self.classes_) == 2 else "cross_entropy"
 
     def _fit_target(self, y: Any, weight: Array) -> Array:

@@ -86,6 +86,8 @@ class ExportedModel(FittedModel):
             center=getattr(target, "center", None),
             classes=getattr(target, "classes", None),
             flat=getattr(self, "_one_target", False),
+            is_sorted=target.is_sorted,
+            is_log=target.is_log,
         )
         write_onnx(path, self.net_, self.encoder_, outcome)
 

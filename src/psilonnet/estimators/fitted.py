@@ -84,7 +84,9 @@ class FittedModel(BaseEstimator):  # type: ignore[misc]
     @property
     def _bounds(self) -> ColumnBounds:
         check_is_fitted(self)
-        return column_bounds(self.net_, self.encoder_, np.asarray(self.target_.scale))
+        target = self.target_
+        scale = np.asarray(target.scale)
+        return column_bounds(self.net_, self.encoder_, scale, largest=target.is_sorted)
 
     @property
     def lipschitz_bound_(self) -> float:
@@ -115,7 +117,7 @@ class FittedModel(BaseEstimator):  # type: ignore[misc]
             f"{type(self).__name__} on {len(self.encoder_.names)} columns, {average}"
             f"reg_strength {strengths}.",
             f"On held-out rows: {held_out.in_words()}." if held_out else score,
-            *self._bounds.in_words(self.encoder_, self._output_words()),
+            *self._bounds.in_words(self.encoder_, self._output_words(), is_log=self.target_.is_log),
             f"Share of exact zeros among the weights: {self.sparsity_:.1%}.",
         ]
         return "\n".join(lines)

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from psilonnet.nn import Network
-    from psilonnet.training import Plan, RunState
+    from psilonnet.training import Loss, Plan, RunState
 
 Result = TypeVar("Result")
 Fitting = Generator["Job", Any, Result]
@@ -57,7 +57,7 @@ class Job:
     net: Network
     train: Rows
     valid: Rows | None
-    loss: str
+    loss: str | Loss
     strengths: tuple[float, ...]
     plan: Plan
     callbacks: tuple[Callback, ...]

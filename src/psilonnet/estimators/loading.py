@@ -13,9 +13,10 @@ from psilonnet.estimators.classifier import PSiLONClassifier
 from psilonnet.estimators.conformal import BASES, KEPT, Errors
 from psilonnet.estimators.designs import read_designs
 from psilonnet.estimators.measures import ClassMeasures, NumberMeasures
+from psilonnet.estimators.objectives import is_named_loss
 from psilonnet.estimators.parameters import check_parameters
 from psilonnet.estimators.regressor import PSiLONRegressor
-from psilonnet.estimators.targets import ClassTarget, NumberTarget
+from psilonnet.estimators.targets import ClassTarget, CountTarget, NumberTarget, QuantileTarget
 from psilonnet.tables import TableEncoder
 
 if TYPE_CHECKING:
@@ -70,6 +71,8 @@ def _rebuild(manifest: dict[str, Any], tensors: dict[str, Tensor]) -> BasePSiLON
     parameters = model.get_params(deep=False)
     # The device need not be there to predict; fit asks for it.
     check_file(isinstance(parameters.pop("device"), str), "the device has no name")
+    if is_named_loss(parameters.get("loss")):  # of which predicting has no need
+        del parameters["loss"]
     check_parameters(kind.__name__, parameters)
     model.encoder_ = TableEncoder.from_dict(manifest["encoder"])
     model.target_ = _target_from_dict(manifest["target"], kind)
@@ -144,6 +147,11 @@ def _target_from_dict(data: dict[str, Any], kind: type[BasePSiLON]) -> ClassTarg
         center = np.array([_number(v) for v in data["center"]])
         scale = np.array([_number(v, least=0.0) for v in data["scale"]])
         check_file(len(center) == len(scale) >= 1, "the target has no scale")
+        if "levels" in data:
+            return QuantileTarget(center, scale, _levels(data["levels"], len(center)))
+        if "link" in data:
+            check_file(data["link"] == "log" and bool((scale == 1).all()), "the link is unknown")
+            return CountTarget(center, scale)
         return NumberTarget(center, scale)
     labels, dtype = data["classes"], data["dtype"]
     check_file(isinstance(labels, list) and len(set(labels)) == len(labels) >= 2, "labels repeat")
@@ -157,6 +165,13 @@ def _target_from_dict(data: dict[str, Any], kind: type[BasePSiLON]) -> ClassTarg
     temperature = _number(data["temperature"], least=0.0)
     check_file(temperature > 0, "the temperature is not above 0")
     return ClassTarget(classes, temperature)
+
+
+def _levels(data: Any, outputs: int) -> tuple[float, ...]:
+    levels = tuple(_number(level, least=0.0) for level in data)
+    check_file(len(levels) in {1, outputs} and max(levels) < 1, "the quantiles are not known")
+    check_file(min(levels) > 0 and sorted(set(levels)) == list(levels), "the quantiles are mixed")
+    return levels
 
 
 def _from_plain(name: str, value: Any) -> Any:

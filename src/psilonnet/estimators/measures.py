@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -141,18 +141,25 @@ class NumberMeasures:
     Attributes
     ----------
     score : float or None
-        The mean R^2 over the targets; one row has none.
+        The mean R^2 over the targets, or of several quantiles the mean D^2; one row has none.
     rows : float
         The number of rows, or the sum of their weights.
     given, predicted : list of float
         The standard deviation of each target, and of its predictions. With outliers, the quartile
         range of the target over 1.349 stands for the former: wherever it is smaller, and not 0.
+    explained : dict from the name of a loss to a float
+        D^2, the share of the loss that is saved beside the best constant; losses without one are
+        not in it.
+    levels : list of float
+        Of several quantiles; each stands for a target.
     """
 
     score: float | None
     rows: float
     given: list[float]
     predicted: list[float]
+    explained: dict[str, float] = field(default_factory=dict)
+    levels: list[float] = field(default_factory=list)
 
     @property
     def constant_targets(self) -> list[int]:
@@ -172,6 +179,7 @@ class NumberMeasures:
         k = max(self.constant_targets, key=lambda k: self.given[k])
         count = f"{self.rows:,.0f} {rows}"
         which = f" of target {k}" if len(self.given) > 1 else ""
+        which = f" of the quantile {self.levels[k]:g}" if self.levels else which
         more = len(self.constant_targets) - 1
         which += f" (and {more:,} more)" if more else ""
         if self.given[k] == 0:
@@ -185,11 +193,14 @@ class NumberMeasures:
 
     def in_words(self) -> str:
         """Return how good the predictions are."""
-        return "one row, no score" if self.score is None else f"R^2 {self.score:.3f}"
+        if self.score is None:
+            return "one row, no score"
+        shares = [f"D^2 {share:.3f} of the {name}" for name, share in self.explained.items()]
+        return ", ".join(shares if self.levels else [f"R^2 {self.score:.3f}", *shares])
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data."""
-        names = ("score", "rows", "given", "predicted")
+        names = ("score", "rows", "given", "predicted", "explained", "levels")
         return {name: getattr(self, name) for name in names}
 
     @classmethod
@@ -200,6 +211,11 @@ class NumberMeasures:
             all(map(_is_float, [measures.rows, *measures.given, *measures.predicted]))
             and (measures.score is None or _is_float(measures.score, least=-np.inf, most=1.0))
             and len(measures.given) == len(measures.predicted) == targets
+            and all(type(name) is str for name in measures.explained)
+            and all(_is_float(v, least=-np.inf, most=1.0) for v in measures.explained.values())
+            and isinstance(measures.levels, list)
+            and len(measures.levels) in (0, targets)
+            and all(_is_float(v) and 0 < v < 1 for v in measures.levels)
         )
         return measures
 
@@ -270,13 +286,34 @@ def _area_under_curve(score: Array, positive: Array, weight: Array) -> float | N
     return float(above @ (np.cumsum(below) - below / 2) / total)
 
 
-def number_measures(predicted: Array, y: Array, weight: Array | None = None) -> NumberMeasures:
-    """Return how well numbers are predicted, both of shape (rows, targets)."""
+def number_measures(
+    predicted: Array,
+    y: Array,
+    weight: Array | None = None,
+    explained: dict[str, float] | None = None,
+    levels: Sequence[float] = (),
+) -> NumberMeasures:
+    """Return how well numbers are predicted.
+
+    Parameters
+    ----------
+    predicted, y : ndarrays of shape (rows, targets)
+    weight : ndarray of shape (rows,), optional
+    explained : dict from str to float, optional
+        The share of a loss that is saved beside the best constant.
+    levels : sequence of float
+        If they are given, quantiles of one target are predicted, and y has shape (rows, 1).
+    """
     weight = np.ones(len(y)) if weight is None else weight.astype(float)
+    shares = explained or {}
+    if levels:
+        y = np.broadcast_to(y, predicted.shape)
+        score = float(np.mean([*shares.values()])) if shares else None
+    else:
+        score = float(r2_score(y, predicted, sample_weight=weight)) if len(y) > 1 else None
     given = [_robust_standard_deviation(column, weight) for column in y.T]
     own = [weighted_mean_and_deviation(column, weight)[1] for column in predicted.T]
-    score = float(r2_score(y, predicted, sample_weight=weight)) if len(y) > 1 else None
-    return NumberMeasures(score, float(weight.sum()), given, own)
+    return NumberMeasures(score, float(weight.sum()), given, own, shares, list(levels))
 
 
 def _robust_standard_deviation(values: Array, weight: Array) -> float:

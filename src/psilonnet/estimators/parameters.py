@@ -22,12 +22,6 @@ class _Rule(NamedTuple):
     why_not: Callable[[Any], str] | None = None
 
 
-def _one_of(*choices: str) -> _Rule:
-    """Return the rule that a parameter is one of some words."""
-    said = ", ".join(map(repr, choices))
-    return _Rule(lambda value: isinstance(value, str) and value in choices, f"one of {said}")
-
-
 def _whole(least: int) -> _Rule:
     """Return the rule that a parameter is a whole number."""
     return _Rule(lambda v: is_whole(v) and v >= least, f"a whole number of at least {least}")
@@ -49,12 +43,27 @@ def _is_strength(value: Any) -> bool:
     return _one_or_different(value, lambda v: is_real(v) and v >= 0)
 
 
+def _is_quantile(value: Any) -> bool:
+    if value is None:
+        return True
+    if not _one_or_different(value, lambda v: is_real(v) and 0 < v < 1):
+        return False
+    return isinstance(value, Real) or sorted(value) == list(value)
+
+
 def _is_cv(value: Any) -> bool:
     if value is None or (is_whole(value) and value >= 2):
         return True
     return not isinstance(value, str) and (hasattr(value, "split") or isinstance(value, Iterable))
 
 
+def _why_no_loss(value: Any) -> str:
+    if not isinstance(value, str) or "." not in value:
+        return ""
+    return "a file keeps only the name of a loss of your own, so give it with set_params(loss=...)"
+
+
+LOSSES = ("squared_error", "absolute_error", "huber", "quantile", "poisson")
 FLAG = _Rule(lambda value: isinstance(value, (bool, np.bool_)), "True or False")
 
 RULES: dict[str, _Rule] = {
@@ -75,7 +84,12 @@ RULES: dict[str, _Rule] = {
         "of positions of rows to train on and to hold out",
     ),
     "prune": FLAG,
-    "loss": _one_of("squared_error", "absolute_error", "huber"),
+    "loss": _Rule(
+        lambda v: callable(v) or (isinstance(v, str) and v in LOSSES),
+        f"one of {', '.join(map(repr, LOSSES))}, or a callable loss(outputs, targets)",
+        _why_no_loss,
+    ),
+    "quantile": _Rule(_is_quantile, "None, a number between 0 and 1, or increasing ones in a list"),
     "class_weight": _Rule(
         lambda v: v is None or isinstance(v, Mapping) or (isinstance(v, str) and v == "balanced"),
         "None, 'balanced' or a dict from class to weight",
@@ -104,7 +118,8 @@ def check_parameters(owner: str, parameters: Mapping[str, Any]) -> None:
     for name, value in parameters.items():
         rule = RULES.get(name)
         if rule is not None and not rule.holds(value):
-            why = f": {rule.why_not(value)}" if rule.why_not else ""
+            reason = rule.why_not(value) if rule.why_not else ""
+            why = f": {reason}" if reason else ""
             raise ValueError(
                 f"The {name!r} parameter of {owner} must be {rule.words}. Got {value!r} instead"
                 f"{why}."

@@ -187,7 +187,7 @@ def _path_job(view: View, folds: Folds, recipe: Recipe, *callbacks: Callback) ->
         strengths=(recipe.factor,) * len(folds.splits),
         plan=_marked_plan(recipe.path, recipe),
         callbacks=callbacks,
-        kind=(view.design, shapes, view.problem.loss, recipe.path, replace(recipe.plan, seed=0))
+        kind=(view.design, shapes, view.problem.loss_key, recipe.path, replace(recipe.plan, seed=0))
         if shared
         else None,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
     from psilonnet.estimators.designs import Design
     from psilonnet.nn import Network
+    from psilonnet.training import Loss
 
 Array = np.ndarray[Any, Any]
 
@@ -38,7 +40,7 @@ class Problem:
         In a score: without the weights of classes.
     numbers : Tensor of bool of shape (columns,)
         Which columns hold numbers, and not 0 and 1.
-    loss : str
+    loss : str or callable
     outputs : int
     given : int
         How many rows at the end are chosen on only.
@@ -49,9 +51,14 @@ class Problem:
     weight: Tensor
     counts: Tensor
     numbers: Tensor
-    loss: str
+    loss: str | Loss
     outputs: int
     given: int = 0
+
+    @property
+    def loss_key(self) -> Hashable:
+        """What is equal for equal losses."""
+        return self.loss if isinstance(self.loss, Hashable) else id(self.loss)
 
     def truth(self, index: Array) -> tuple[Array, Array, Array]:
         """Return first target, weight and count of some rows in float64."""

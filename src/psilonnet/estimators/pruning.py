@@ -116,7 +116,7 @@ def _prune_job(
         plan=plan,
         callbacks=(callback,),
         # The cuts go by the number of a member, so jobs of other numbers of folds stay apart.
-        kind=(view.design, shapes, view.problem.loss, stage, recipe.path.learning_rate)
+        kind=(view.design, shapes, view.problem.loss_key, stage, recipe.path.learning_rate)
         if recipe.plan.matmul_precision == "highest"
         else None,
     )

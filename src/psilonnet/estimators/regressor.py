@@ -1,4 +1,4 @@
-"""The regressor: one or several numbers, three losses."""
+"""The regressor: one or several numbers, quantiles, means of counts, or a loss of one's own."""
 
 from __future__ import annotations
 
@@ -12,13 +12,20 @@ from psilonnet.estimators.base import BasePSiLON
 from psilonnet.estimators.counterexamples import range_goals, refuted_rows
 from psilonnet.estimators.coverage import widened
 from psilonnet.estimators.measures import number_measures
+from psilonnet.estimators.objectives import (
+    check_counts,
+    check_objective,
+    make_loss,
+    make_number_target,
+)
 from psilonnet.estimators.quantities import check_quantities
 from psilonnet.estimators.reading import as_table
-from psilonnet.estimators.targets import NumberTarget
+from psilonnet.estimators.targets import PINBALL, CountTarget, NumberTarget, QuantileTarget
 
 if TYPE_CHECKING:
     from psilonnet.estimators.counterexamples import Refuted
     from psilonnet.estimators.measures import NumberMeasures
+    from psilonnet.training import Loss
 
 Array = np.ndarray[Any, Any]
 
@@ -53,8 +60,14 @@ class PSiLONRegressor(RegressorMixin, BasePSiLON):  # type: ignore[misc]
         Train on towards exact zeros among the weights. How many is chosen on held-out rows: as many
         as possible without a loss that is higher by more than 2 % and one standard error. Only
         designs with L1 directions are trained then.
-    loss : {"squared_error", "absolute_error", "huber"}, default="squared_error"
+    loss : {"squared_error", "absolute_error", "huber", "quantile", "poisson"} or callable, \
+            default="squared_error"
         What is minimised, in quartile deviations of the target; Huber's is linear beyond 1.
+        "quantile" predicts quantiles, "poisson" the mean of counts through its logarithm. A
+        callable ``loss(outputs, targets)`` returns one number per row, at least 0.
+    quantile : float, sequence of float or None, default=None
+        Between 0 and 1, for ``loss="quantile"``. Several, in increasing order, are of one network,
+        and are sorted after averaging; predictions then have shape (rows, quantiles).
     max_steps : int or "auto", default="auto"
         Steps of a training. "auto" is 600 for tables of up to one batch; then they grow with the
         root of the rows, 1,500 at 2,000 rows and at most 4,500, and the part before the strength
@@ -93,7 +106,8 @@ class PSiLONRegressor(RegressorMixin, BasePSiLON):  # type: ignore[misc]
         deviations of targets and predictions, on the rows in training, and on the others as above.
     lipschitz_bound_ : float
         How far the prediction can move, in units of the target, if every encoded column moves by
-        at most 1 (one standard deviation).
+        at most 1 (one standard deviation). Of several targets the sum, of several quantiles the
+        one that can move most; for ``loss="poisson"`` how far the logarithm of the mean can.
     feature_sensitivity_, feature_sensitivity_raw_ : ndarray of shape (columns,)
         How far it can move with each column alone, for one standard deviation, or for one unit of
         the table; for categories both are for a change of level.
@@ -125,7 +139,8 @@ class PSiLONRegressor(RegressorMixin, BasePSiLON):  # type: ignore[misc]
         selection: Any = "balanced",
         cv: Any = None,
         prune: bool = False,
-        loss: str = "squared_error",
+        loss: Any = "squared_error",
+        quantile: Any = None,
         max_steps: Any = "auto",
         batch_size: int = 256,
         learning_rate: float = 4e-3,
@@ -141,6 +156,7 @@ class PSiLONRegressor(RegressorMixin, BasePSiLON):  # type: ignore[misc]
         self.cv = cv
         self.prune = prune
         self.loss = loss
+        self.quantile = quantile
         self.max_steps = max_steps
         self.batch_size = batch_size
         self.learning_rate = learning_rate
@@ -149,36 +165,53 @@ class PSiLONRegressor(RegressorMixin, BasePSiLON):  # type: ignore[misc]
         self.verbose = verbose
 
     @property
-    def _loss_name(self) -> str:  # type: ignore[override]
-        return self.loss
+    def _loss(self) -> str | Loss:  # type: ignore[override]
+        return make_loss(self.loss, self.quantile)
 
     def _fit_target(self, y: Any, weight: Array) -> Array:
         y = check_quantities(y)
-        self._one_target = y.ndim == 1
-        return np.asarray(y.reshape(len(y), -1))
+        numbers: Array = y.reshape(len(y), -1)
+        check_objective(self.loss, self.quantile, numbers, weight)
+        self._one_target = y.ndim == 1 and np.ndim(self.quantile) == 0
+        return numbers
 
     def _make_target(self, y: Array, weight: Array) -> NumberTarget:
-        return NumberTarget.fit(y, weight)
+        return make_number_target(self.loss, self.quantile, y, weight)
 
     def _check_target(self, y: Any) -> Array:
         y = check_quantities(y)
         numbers: Array = y.reshape(len(y), -1)
-        if numbers.shape[1] != self.target_.outputs:
+        if numbers.shape[1] != self.target_.columns:
             raise ValueError(
-                f"These rows must have the {self.target_.outputs} targets of the training rows. "
+                f"These rows must have the {self.target_.columns} targets of the training rows. "
                 f"Got {numbers.shape[1]} instead."
             )
+        if isinstance(self.target_, CountTarget):
+            check_counts(numbers)
         return numbers
 
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return R^2 of the predictions, as regressors of scikit-learn do for every loss.
+
+        Of several quantiles it is the mean D^2 of their pinball losses, each the share of the loss
+        that is saved beside the quantile of y itself (``sklearn.metrics.d2_pinball_score``).
+        """
+        target = getattr(self, "target_", None)
+        if isinstance(target, QuantileTarget) and target.is_sorted:
+            predicted, truth = self._outputs(X), self._check_target(y)
+            return target.explained(truth, predicted, sample_weight).get(PINBALL, np.nan)
+        return float(super().score(X, y, sample_weight))
+
     def predict(self, X: Any) -> Array:
-        """Return the predictions, of the shape that y had in fit."""
+        """Return the predictions, of the shape that y had in fit; a column for each quantile."""
         predictions = self._outputs(X)
         return predictions[:, 0] if self._one_target else predictions
 
     def output_range(self, X: Any, delta: Any, *, method: str = "global") -> tuple[Array, Array]:
         """Return a range that holds every prediction when the columns of a row move a little.
 
-        It says where the prediction can go, not where the truth is.
+        It says where the prediction can go, not where the truth is. For ``loss="poisson"`` it is a
+        range of means, and for several quantiles one of each.
 
         Parameters
         ----------
@@ -241,13 +274,10 @@ class PSiLONRegressor(RegressorMixin, BasePSiLON):  # type: ignore[misc]
         """Return what holds all predictions in the boxes, both of shape (rows, targets)."""
         rows = self._read(X, reset=False)
         outputs, moved = self._certifier.largest_moves(rows, delta, method=method)
-        middle = self.target_.decode(outputs)
-        # The last product and sum are rounded, too.
-        half = self.target_.scale * moved * (1 + 1e-12) + 1e-15 * np.abs(middle)
-        return middle - half, middle + half
+        return self.target_.limits(outputs, moved)
 
     def _shaped(self, low: Array, high: Array) -> tuple[Array, Array]:
-        """Return both of the shape that y had in fit."""
+        """Return both of the shape that predictions have."""
         return (low[:, 0], high[:, 0]) if self._one_target else (low, high)
 
     def counterexample(
@@ -285,7 +315,7 @@ class PSiLONRegressor(RegressorMixin, BasePSiLON):  # type: ignore[misc]
                 "A counterexample leaves a range. Give 'low', 'high' or both, such as "
                 "low=model.predict(X) - 5. Got neither."
             )
-        ends = [self.target_.encode(end.reshape(outputs.shape)) for end in (low, high)]
+        ends = [self.target_.invert(end.reshape(outputs.shape)) for end in (low, high)]
         return refuted_rows(
             self,
             as_table(X, type(self).__name__),
@@ -297,22 +327,35 @@ class PSiLONRegressor(RegressorMixin, BasePSiLON):  # type: ignore[misc]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = True
+        tags.target_tags.multi_output = np.ndim(self.quantile) == 0
+        tags.target_tags.positive_only = isinstance(self.loss, str) and self.loss == "poisson"
         return tags
 
     def _measure(self, outputs: Array, y: Array, weight: Array) -> NumberMeasures:
-        return number_measures(self.target_.decode(outputs), self.target_.decode(y), weight)
+        return self._compare(self.target_.decode(outputs), self.target_.restore(y), weight)
 
     def _errors(self, outputs: Array, y: Array) -> Array:
-        return np.asarray(np.abs(self.target_.decode(outputs) - self.target_.decode(y)))
+        return np.asarray(np.abs(self.target_.decode(outputs) - self.target_.restore(y)))
 
     def _row_errors(self, X: Any, y: Any) -> Array:
         return np.asarray(np.abs(self._outputs(X) - self._check_target(y)))
 
     def _measure_rows(self, X: Any, y: Any) -> NumberMeasures:
-        return number_measures(self._outputs(X), self._check_target(y))
+        return self._compare(self._outputs(X), self._check_target(y))
+
+    def _compare(self, predicted: Array, y: Array, weight: Array | None = None) -> NumberMeasures:
+        target = self.target_
+        levels = target.levels if isinstance(target, QuantileTarget) and target.is_sorted else ()
+        shares = target.explained(y, predicted, weight)
+        return number_measures(predicted, y, weight, shares, levels)
 
     def _output_words(self) -> str:
+        target = self.target_
+        if target.is_log:
+            one = target.outputs == 1
+            return f"the {'logarithm of the mean moves' if one else 'logarithms of means move'}"
+        if target.is_sorted:
+            return "each predicted quantile moves"
         return "the prediction moves" if self._one_target else "the predictions move in all"
 
 

@@ -11,7 +11,8 @@ from psilonnet._numbers import is_whole
 from psilonnet._version import __version__
 from psilonnet.deploy import net_to_tensors, write_model_file
 from psilonnet.estimators.designs import designs_to_data
-from psilonnet.estimators.targets import ClassTarget, NumberTarget
+from psilonnet.estimators.targets import ClassTarget, CountTarget, NumberTarget, QuantileTarget
+from psilonnet.training import loss_words
 
 if TYPE_CHECKING:
     import os
@@ -54,6 +55,8 @@ def _plain_parameters(parameters: dict[str, Any]) -> dict[str, Any]:
     """Return parameters as plain data; splits are of the rows of a table, which the file lacks."""
     plain = {k: plain_data(v) for k, v in parameters.items()}
     plain["designs"] = designs_to_data(parameters["designs"])
+    if "loss" in plain:
+        plain["loss"] = loss_words(parameters["loss"])
     plain["cv"] = plain["cv"] if is_whole(parameters["cv"]) else None
     return plain
 
@@ -65,7 +68,12 @@ def target_to_dict(target: ClassTarget | NumberTarget) -> dict[str, Any]:
         words = {"U": "str", "O": "object"}.get(dtype.kind, dtype.newbyteorder("<").str)
         labels = [plain_data(label) for label in target.classes.tolist()]
         return {"classes": labels, "dtype": words, "temperature": target.temperature}
-    return {"center": target.center.tolist(), "scale": target.scale.tolist()}
+    plain: dict[str, Any] = {"center": target.center.tolist(), "scale": target.scale.tolist()}
+    if isinstance(target, QuantileTarget):
+        plain["levels"] = list(target.levels)
+    if isinstance(target, CountTarget):
+        plain["link"] = "log"
+    return plain
 
 
 def plain_data(value: Any) -> Any:

@@ -24,6 +24,7 @@ Array = np.ndarray[Any, Any]
 # The weight w of the bound in ``log(loss) + w log(1 + bound)``.
 SELECTIONS = {"accurate": 0.0, "balanced": 0.01, "provable": 0.03}
 ROUNDS = 30  # of the greedy average
+LEAST_LOSS = -1e-9  # by rounding, a loss of 0 can be below it
 MOST_PICKS = 4  # different candidates in an average
 
 
@@ -55,15 +56,21 @@ class HeldOut:
         weight = problem.weight[chosen].double()
         self.weight = weight / weight.mean()
         self.loss = get_loss(problem.loss)
-        self._is_squared = problem.loss == "squared_error"
+        self._is_squared = isinstance(problem.loss, str) and problem.loss == "squared_error"
 
     def losses(self, outputs: Array) -> torch.Tensor:
         """Return the weighted loss of each row, of shape (..., rows)."""
-        return self.loss(torch.as_tensor(outputs), self.y) * self.weight
+        return self.loss(torch.as_tensor(outputs), self.y).detach() * self.weight
 
     def reported(self, outputs: Array) -> Array:
         """Return the mean loss as it is reported: of squared errors the root, of shape (...)."""
         mean = self.losses(outputs).mean(dim=-1).numpy()
+        if (mean < LEAST_LOSS).any():
+            raise ValueError(
+                "A loss must be at least 0 in the mean over held-out rows: networks are chosen by "
+                f"its logarithm. Got {mean.min():.4g}: add to it what makes it 0 where an output "
+                "is as good as can be."
+            )
         return np.asarray(np.sqrt(mean) if self._is_squared else mean)
 
     def excess_loss(self, outputs: Array, reference: Array) -> float:

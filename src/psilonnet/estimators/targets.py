@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.metrics import r2_score
+from sklearn.metrics import d2_pinball_score, r2_score
 
+from psilonnet.deploy import LARGEST_LOG
 from psilonnet.tables import weighted_mean_and_deviation, weighted_quantile
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 
 # Standard errors that refute a temperature; see experiments.studies.temperature.
 TEMPERATURE_ERRORS = 2.0
+
+PINBALL, POISSON = "pinball loss", "Poisson deviance"
 
 
 @dataclass(frozen=True)
@@ -30,6 +33,8 @@ class ClassTarget:
 
     classes: np.ndarray[Any, Any]
     temperature: float = 1.0
+    is_sorted: ClassVar[bool] = False
+    is_log: ClassVar[bool] = False
 
     @property
     def outputs(self) -> int:
@@ -62,10 +67,15 @@ class ClassTarget:
 
 @dataclass(frozen=True)
 class NumberTarget:
-    """Numbers less their median, in quartile deviations."""
+    """Numbers less their median, in quartile deviations.
+
+    Other kinds of targets say ``is_sorted`` if predictions are put in order, and ``is_log`` if an
+    output is the logarithm of what is predicted.
+    """
 
     center: Floats
     scale: Floats
+    is_log: ClassVar[bool] = False
 
     @classmethod
     def fit(cls, y: Floats, weight: Floats) -> NumberTarget:
@@ -78,17 +88,168 @@ class NumberTarget:
         """The number of outputs of the network."""
         return len(self.center)
 
+    @property
+    def columns(self) -> int:
+        """The number of columns of y."""
+        return self.outputs
+
+    @property
+    def is_sorted(self) -> bool:
+        """Whether there are several quantiles, which are sorted."""
+        return False
+
     def encode(self, y: Floats) -> Floats:
-        """Return what the network learns."""
+        """Return what the network learns, a column for each output."""
         return (y - self.center) / self.scale
+
+    def restore(self, y: Floats) -> Floats:
+        """Return y from what the network learns."""
+        return self.center + y * self.scale
 
     def decode(self, outputs: Floats) -> Floats:
         """Return predictions from the outputs of the network."""
         return self.center + outputs * self.scale
 
+    def invert(self, predictions: Floats) -> Floats:
+        """Return outputs of the network from predictions, if each output has its place."""
+        return (predictions - self.center) / self.scale
+
+    def limits(self, outputs: Floats, moved: Floats) -> tuple[Floats, Floats]:
+        """Return what holds all predictions, if each output moves so far at most."""
+        middle = self.center + outputs * self.scale
+        # The last product and sum are rounded, too.
+        half = self.scale * moved * (1 + 1e-12) + 1e-15 * np.abs(middle)
+        return middle - half, middle + half
+
     def score(self, y: Floats, outputs: Floats, weight: Floats) -> float | None:
         """Return the mean R^2 over the targets, for encoded y; one row has none."""
         return float(r2_score(y, outputs, sample_weight=weight)) if len(y) > 1 else None
+
+    def explained(self, y: Floats, predicted: Floats, weight: Floats | None) -> dict[str, float]:
+        """Return the share of the loss that is saved beside the best constant, if it has a name."""
+        return {}
+
+
+@dataclass(frozen=True)
+class QuantileTarget(NumberTarget):
+    """Numbers of which quantiles are predicted.
+
+    Attributes
+    ----------
+    levels : tuple of float between 0 and 1, increasing
+        One for all columns of y; or several of one column, an output each. Predictions of several
+        are sorted.
+    """
+
+    levels: tuple[float, ...] = (0.5,)
+
+    @classmethod
+    def of(cls, y: Floats, weight: Floats, levels: tuple[float, ...]) -> QuantileTarget:
+        """Center each output at the quantile of all rows, in quartile deviations."""
+        columns = [y[:, 0]] * len(levels) if len(levels) > 1 else list(y.T)
+        center = [
+            float(weighted_quantile(column, weight, np.array([level]))[0])
+            for column, level in zip(columns, levels * (len(columns) // len(levels)), strict=True)
+        ]
+        scale = [_center_and_scale(column, weight)[1] for column in columns]
+        return cls(np.array(center), np.array(scale), levels)
+
+    @property
+    def is_sorted(self) -> bool:
+        """Whether there are several quantiles, which are sorted."""
+        return len(self.levels) > 1
+
+    @property
+    def columns(self) -> int:
+        """The number of columns of y."""
+        return 1 if self.is_sorted else self.outputs
+
+    def restore(self, y: Floats) -> Floats:
+        """Return y from what the network learns, which has it once for each quantile."""
+        return super().restore(y)[:, : self.columns]
+
+    def decode(self, outputs: Floats) -> Floats:
+        """Return predictions from the outputs of the network."""
+        found = super().decode(outputs)
+        return np.sort(found, axis=1) if self.is_sorted else found
+
+    def limits(self, outputs: Floats, moved: Floats) -> tuple[Floats, Floats]:
+        """Return what holds all predictions: sorted limits are limits of what is sorted."""
+        low, high = super().limits(outputs, moved)
+        return (np.sort(low, axis=1), np.sort(high, axis=1)) if self.is_sorted else (low, high)
+
+    def score(self, y: Floats, outputs: Floats, weight: Floats) -> float | None:
+        """Return R^2, of several quantiles the mean D^2 of their pinball losses."""
+        if not self.is_sorted or len(y) < 2:
+            return super().score(y, outputs, weight)
+        found = self.explained(self.restore(y), self.decode(outputs), weight)
+        return float(found[PINBALL])
+
+    def explained(self, y: Floats, predicted: Floats, weight: Floats | None) -> dict[str, float]:
+        """Return the share of the pinball loss that is saved beside the quantiles of these rows."""
+        if len(y) < 2:
+            return {}
+        columns = predicted.T if self.is_sorted else [predicted]
+        shares = [
+            d2_pinball_score(y, column.reshape(len(y), -1), sample_weight=weight, alpha=level)
+            for column, level in zip(columns, self.levels, strict=True)
+        ]
+        return {PINBALL: float(np.mean(shares))}
+
+
+@dataclass(frozen=True)
+class CountTarget(NumberTarget):
+    """Counts, whose mean is ``exp(center + output)``; the scale is 1."""
+
+    is_log: ClassVar[bool] = True
+
+    @classmethod
+    def fit(cls, y: Floats, weight: Floats) -> CountTarget:
+        """Center each target at the logarithm of its mean."""
+        return cls(np.log(np.average(y, axis=0, weights=weight)), np.ones(y.shape[1]))
+
+    def encode(self, y: Floats) -> Floats:
+        """Return counts in units of their mean."""
+        return y / np.exp(self.center)
+
+    def restore(self, y: Floats) -> Floats:
+        """Return counts from their units."""
+        return y * np.exp(self.center)
+
+    def decode(self, outputs: Floats) -> Floats:
+        """Return means from the outputs of the network."""
+        return np.exp(np.minimum(super().decode(outputs), LARGEST_LOG))
+
+    def invert(self, predictions: Floats) -> Floats:
+        """Return outputs of the network from means; no output is low enough for a mean below 0."""
+        with np.errstate(divide="ignore"):
+            return np.log(np.maximum(predictions, 0.0)) - self.center
+
+    def limits(self, outputs: Floats, moved: Floats) -> tuple[Floats, Floats]:
+        """Return what holds all means; exp is rounded, too."""
+        low, high = (np.exp(np.minimum(z, LARGEST_LOG)) for z in super().limits(outputs, moved))
+        return low * (1 - 1e-14), high * (1 + 1e-14)
+
+    def score(self, y: Floats, outputs: Floats, weight: Floats) -> float | None:
+        """Return the mean R^2 of the predicted means."""
+        return super().score(self.restore(y), self.decode(outputs), weight)
+
+    def explained(self, y: Floats, predicted: Floats, weight: Floats | None) -> dict[str, float]:
+        """Return the share of the Poisson deviance that is saved beside the mean of these rows."""
+        if len(y) < 2:
+            return {}
+        mean = np.average(y, axis=0, weights=weight)
+        own, constant = (_half_deviances(y, m, weight) for m in (predicted, mean))
+        known = constant > 0  # not where all rows are equal
+        shares = 1 - own[known] / constant[known]
+        return {POISSON: float(shares.mean())} if known.any() else {}
+
+
+def _half_deviances(y: Floats, mean: Floats, weight: Floats | None) -> Floats:
+    """Return half the mean Poisson deviance of each target."""
+    positive = np.where(y > 0, y, 1.0)
+    logs = np.log(positive) - np.log(np.maximum(mean, np.finfo(float).tiny))
+    return np.asarray(np.average(y * logs - y + mean, axis=0, weights=weight))
 
 
 def _center_and_scale(y: Floats, weight: Floats) -> tuple[float, float]:

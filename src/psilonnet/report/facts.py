@@ -13,6 +13,7 @@ from psilonnet._numbers import is_whole
 from psilonnet.deploy import CompactNet
 from psilonnet.report.html import number
 from psilonnet.tables import CategoryCode
+from psilonnet.training import loss_words
 
 NOT_SHOWN = ("verbose",)  # has no effect on the model
 MOST_LABELS = 8
@@ -121,7 +122,9 @@ def is_classifier(model: Any) -> bool:
 
 def score_name(model: Any) -> str:
     """Return what the score of a model is called."""
-    return "Accuracy" if is_classifier(model) else "R²"
+    if is_classifier(model):
+        return "Accuracy"
+    return "D²" if model.target_.is_sorted else "R²"
 
 
 def kind_words(model: Any) -> str:
@@ -129,11 +132,20 @@ def kind_words(model: Any) -> str:
     if is_classifier(model):
         does = f"A classifier with {len(model.classes_)} classes: {_some(model.classes_.tolist())}."
     else:
-        count = model.target_.outputs
-        does = f"A regressor that predicts {'one number' if count == 1 else f'{count} numbers'}."
+        does = f"A regressor that predicts {_predicted_words(model)}."
     columns = len(model.encoder_.names)
     rows = f"{model.n_rows_:,} rows of {columns:,} {'column' if columns == 1 else 'columns'}"
     return f"{does} It has learned from {rows}."
+
+
+def _predicted_words(model: Any) -> str:
+    count, levels = model.target_.outputs, getattr(model.target_, "levels", ())
+    if levels:
+        said = "quantile " if len(levels) == 1 else "quantiles "
+        return f"the {said}" + ", ".join(f"{level:g}" for level in levels)
+    if model.target_.is_log:
+        return "the mean of counts" if count == 1 else f"the means of {count} counts"
+    return "one number" if count == 1 else f"{count} numbers"
 
 
 def _some(values: list[Any]) -> str:
@@ -159,6 +171,8 @@ def _said(value: Any) -> str:
     """Return a parameter as text, the same in every process."""
     if isinstance(value, np.random.RandomState):
         return "a RandomState"
+    if callable(value):
+        return repr(loss_words(value))
     return repr(value.tolist() if isinstance(value, (np.ndarray, np.generic)) else value)
 
 

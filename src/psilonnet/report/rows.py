@@ -51,10 +51,11 @@ def prove_rows(model: Any, table: Any) -> RowProofs:
         return RowProofs(count, method, radius, [], only)
     if model.target_.outputs > 1 or not model.encoder_.has_numbers:
         return RowProofs(count, method, None, [])
-    moves = [_moves(*model.output_range(table, amount, method=method)) for amount in AMOUNTS]
+    middle = model.predict(table)
+    ranges = [model.output_range(table, amount, method=method) for amount in AMOUNTS]
+    moves = [_moves(np.maximum(high - middle, middle - low)) for low, high in ranges]
     return RowProofs(count, method, None, moves)
 
 
-def _moves(low: Floats, high: Floats) -> tuple[float, float]:
-    half = (high - low) / 2
-    return float(np.median(half)), float(half.max())
+def _moves(farthest: Floats) -> tuple[float, float]:
+    return float(np.median(farthest)), float(farthest.max())

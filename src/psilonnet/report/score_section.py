@@ -17,6 +17,10 @@ R2 = (
     "R² is the share of the target's variance that is explained: 1 is perfect, and 0 is no better "
     "than always saying the mean."
 )
+D2 = (
+    "D² is the share of a loss that the model saves, beside always saying what is best for these "
+    "rows: 1 is perfect, and 0 is no better."
+)
 ACCURACY = "Accuracy is the share of rows whose class is predicted rightly."
 AUC = (
     "AUC is how probably a row of a class is given a higher probability of it than a row of "
@@ -64,8 +68,18 @@ def score_section(model: Any, given: Any) -> Html:
 
 
 def _numbers(rows: Measured) -> Html:
-    scores = [(words, _figure(measured.score)) for words, measured in rows]
-    return table(("Rows", "R²"), scores, numbers=[1])
+    last = rows[-1][1]
+    names = [*dict.fromkeys(name for _, measured in rows for name in measured.explained)]
+    heads = [*([] if last.levels else ["R²"]), *(f"D² of the {name}" for name in names)]
+    scores = [
+        (
+            words,
+            *([] if last.levels else [_figure(measured.score)]),
+            *(_figure(measured.explained.get(name)) for name in names),
+        )
+        for words, measured in rows
+    ]
+    return table(("Rows", *heads), scores, numbers=range(1, len(heads) + 1))
 
 
 def _classes(rows: Measured) -> Html:
@@ -91,7 +105,8 @@ def _entropy(shares: list[float]) -> float:
 
 def _about(model: Any, rows: Measured) -> list[str]:
     if not is_classifier(model):
-        return [R2]
+        found = rows[-1][1]
+        return [*([] if found.levels else [R2]), *([D2] if found.explained else [])]
     last = rows[-1][1]
     loss = LOG_LOSS
     if last.log_loss is None:

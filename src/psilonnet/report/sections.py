@@ -95,7 +95,8 @@ def key_figures(model: Any, network: Network, score: tuple[str, Any] | None) -> 
             words += "; always saying {} scores {:.3f}".format(*score[1].most_frequent)
         pairs.append((words, f"{score[1].score:.3f}"))
     if numbers.any():
-        what = "proven limit of the output's move, for one standard deviation of every number"
+        moves = "move of the mean's logarithm" if model.target_.is_log else "output's move"
+        what = f"proven limit of the {moves}, for one standard deviation of every number"
         pairs.append((what, number(bound)))
     share = network.nonzero / network.weights
     pairs += [

@@ -12,7 +12,7 @@ from psilonnet.training.callbacks import (
 from psilonnet.training.checkpoint import Checkpoints, load_checkpoint, save_checkpoint
 from psilonnet.training.history import DivergedError, Divergence, History
 from psilonnet.training.loop import Run
-from psilonnet.training.losses import LOSSES, get_loss
+from psilonnet.training.losses import LOSSES, Loss, Pinball, get_loss, loss_words
 from psilonnet.training.path import warm_path
 from psilonnet.training.plan import STRENGTHS, Plan
 from psilonnet.training.population import (
@@ -42,7 +42,9 @@ __all__ = [
     "DivergedError",
     "Divergence",
     "History",
+    "Loss",
     "Narrowing",
+    "Pinball",
     "Plan",
     "PopulationTooLargeError",
     "ProgressBar",
@@ -56,6 +58,7 @@ __all__ = [
     "join_populations",
     "live_widths",
     "load_checkpoint",
+    "loss_words",
     "members_of",
     "memory_needed",
     "narrow",

@@ -22,7 +22,7 @@ from psilonnet.nn import (
     path_norm_penalty,
 )
 from psilonnet.training.flat import Flat
-from psilonnet.training.losses import SLOPES
+from psilonnet.training.losses import slope_of
 from psilonnet.training.weights import ORDERS, ClosedForm, Shape, Weights
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def is_explicit(net: Network, loss: Loss, penalty: Callable[[Network], Tensor]) 
         and len({(layer.normalization, float(layer.prune_mix)) for layer in net.layers}) == 1
         and (float(first.prune_mix) == 0 or has_closed_form(net))
         and first.direction.device.type == "cpu"
-        and loss in SLOPES
+        and slope_of(loss) is not None
         and penalty is path_norm_penalty
     )
 
@@ -91,7 +91,9 @@ class ExplicitGradients:
         part: int | None = None,
     ) -> None:
         self.net, self.strengths, self.multiply = net, reg_strength, multiply
-        self.loss, self.slope = loss, SLOPES[loss]
+        slope = slope_of(loss)
+        assert slope is not None  # see is_explicit
+        self.loss, self.slope = loss, slope
         layers = net.layers
         parameters = [getattr(x, name) for name in ("direction", "length", "bias") for x in layers]
         self.flat = Flat(parameters, outputs_last=parameters[0])

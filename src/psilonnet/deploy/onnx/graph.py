@@ -33,12 +33,20 @@ class GraphWriter:
     def _fresh(self, word: str) -> str:
         return f"{self.prefix}{word}.{len(self.nodes) + len(self.constants)}"
 
-    def add(self, operator: str, *inputs: str, name: str | None = None, **attributes: Any) -> str:
-        """Apply an operator to named values, and return the name of the result."""
+    def add(
+        self,
+        operator: str,
+        *inputs: str,
+        name: str | None = None,
+        unused: int = 0,
+        **attributes: Any,
+    ) -> str:
+        """Apply an operator to named values, and return the name of the first of its results."""
         result = self._fresh(operator) if name is None else name
+        results = [result, *(f"{result}.{k}" for k in range(1, 1 + unused))]
         domain = DOMAINS.get(operator, "")
         node = self.onnx.helper.make_node(
-            operator, list(inputs), [result], self._fresh("node"), domain=domain, **attributes
+            operator, list(inputs), results, self._fresh("node"), domain=domain, **attributes
         )
         self.nodes.append(node)
         return result

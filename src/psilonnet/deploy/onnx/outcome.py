@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from psilonnet.deploy.predictor import LARGEST_LOG
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -18,7 +20,7 @@ LABEL_TYPES: dict[type, Any] = {str: object, bool: bool, int: np.int64, float: n
 
 @dataclass(frozen=True)
 class Outcome:
-    """What becomes of the outputs of a network: ``outputs * scale + center``.
+    """What becomes of the outputs of a network: ``outputs * scale + center``, and of that.
 
     Attributes
     ----------
@@ -27,12 +29,18 @@ class Outcome:
     classes : ndarray of labels, or None for numbers
     flat : bool
         Whether one number per row has shape (rows,) instead of (rows, 1).
+    is_sorted : bool
+        Whether the numbers of a row are quantiles, and are sorted.
+    is_log : bool
+        Whether the numbers are logarithms of what is predicted.
     """
 
     scale: Array
     center: Array | None = None
     classes: Array | None = None
     flat: bool = False
+    is_sorted: bool = False
+    is_log: bool = False
 
     def write(self, graph: GraphWriter, raw: str, taken: Sequence[str]) -> list[Any]:
         """Write the outcome into a graph, and return the graph's outputs."""
@@ -44,9 +52,18 @@ class Outcome:
         name = _free("prediction", taken)
         axes = [graph.constant(np.array([1]))] if self.flat else []
         moved = graph.add("Add", scaled, graph.constant(self.center))
-        graph.add("Squeeze" if self.flat else "Identity", moved, *axes, name=name)
+        predicted = self._write_numbers(graph, moved)
+        graph.add("Squeeze" if self.flat else "Identity", predicted, *axes, name=name)
         shape = ["rows"] if self.flat else ["rows", len(self.scale)]
         return [graph.onnx.helper.make_tensor_value_info(name, double, shape)]
+
+    def _write_numbers(self, graph: GraphWriter, numbers: str) -> str:
+        if self.is_log:
+            return graph.add("Exp", graph.add("Min", numbers, graph.constant(LARGEST_LOG)))
+        if not self.is_sorted:
+            return numbers
+        count = graph.constant(np.array([len(self.scale)]))
+        return graph.add("TopK", numbers, count, unused=1, axis=1, largest=0)
 
     def _write_classes(
         self, graph: GraphWriter, outputs: str, classes: Array, taken: Sequence[str]

@@ -107,8 +107,8 @@ def predict_files(
     Returns
     -------
     PredictedFiles
-        The outputs have the columns to keep, ``prediction``, and for classifiers
-        ``probability of`` each class.
+        The outputs have the columns to keep, ``prediction`` (``quantile 0.1`` and so on, if the
+        model predicts several), and for classifiers ``probability of`` each class.
 
     Raises
     ------

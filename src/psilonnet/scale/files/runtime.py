@@ -61,8 +61,11 @@ class ExportedModel:
             return [("prediction", pa.array(classes).type), *shares]
         if manifest["one_target"]:
             return [("prediction", pa.float64())]
-        count = len(manifest["target"]["center"])
-        return [(f"prediction {k}", pa.float64()) for k in range(count)]
+        target = manifest["target"]
+        levels, outputs = target.get("levels", []), len(target["center"])
+        if len(levels) > 1:
+            return [(f"quantile {level:g}", pa.float64()) for level in levels]
+        return [(f"prediction {k}", pa.float64()) for k in range(outputs)]
 
 
 def export_model(model: Any, runtime: str) -> ExportedModel:

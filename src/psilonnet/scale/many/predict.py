@@ -35,7 +35,7 @@ def predict_many(table: Any, *, by: str, models: str | os.PathLike[str]) -> Arra
 
     Returns
     -------
-    ndarray of shape (rows,)
+    ndarray of shape (rows,), or (rows, targets or quantiles) if the models predict several
         In the order of the rows. Rows whose group has no model, because it was not there or could
         not be fitted, and rows without a group are NaN for numbers and None for classes; a warning
         counts them.
@@ -55,7 +55,10 @@ def predict_many(table: Any, *, by: str, models: str | os.PathLike[str]) -> Arra
         path = folder.model(name)
         if path.exists():
             own = groups.rows(group)
-            predictions[own], outside = _predict(path, rows.take(own))
+            own_predictions, outside = _predict(path, rows.take(own))
+            if own_predictions.ndim > predictions.ndim:
+                predictions = np.full((len(rows), own_predictions.shape[1]), np.nan)
+            predictions[own] = own_predictions
             found[own] = True
             far += outside
     _warn_missing(int((~found).sum()), len(rows))
