@@ -74,7 +74,10 @@ def _metrics(model: Any, measured: Any) -> list[dict[str, Any]]:
             "log_loss": ("Log loss", measured.log_loss),
         }
     else:
-        found = {"r_squared": ("R²", measured.score)}
+        known = None if measured.levels else measured.score
+        found = {"r_squared": ("R²", known)}
+        for name, share in measured.explained.items():
+            found[f"d2_{name.lower().replace(' ', '_')}"] = (f"D² of the {name}", share)
     return [
         {"type": kind, "name": name, "value": round(value, 6)}
         for kind, (name, value) in found.items()
