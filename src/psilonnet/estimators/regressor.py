@@ -274,7 +274,8 @@ class PSiLONRegressor(RegressorMixin, BasePSiLON):  # type: ignore[misc]
         """Return what holds all predictions in the boxes, both of shape (rows, targets)."""
         rows = self._read(X, reset=False)
         outputs, moved = self._certifier.largest_moves(rows, delta, method=method)
-        return self.target_.limits(outputs, moved)
+        limits: tuple[Array, Array] = self.target_.limits(outputs, moved)
+        return limits
 
     def _shaped(self, low: Array, high: Array) -> tuple[Array, Array]:
         """Return both of the shape that predictions have."""
