@@ -18,7 +18,7 @@ Array = np.ndarray[Any, Any]
 
 def make_loss(loss: str | Loss, quantile: Any) -> str | Loss:
     """Return the loss of a network by the parameters of a regressor."""
-    return Pinball(levels_of(quantile)) if _word(loss) == "quantile" else loss
+    return Pinball(_levels_of(quantile)) if _word(loss) == "quantile" else loss
 
 
 def _word(loss: str | Loss) -> str:
@@ -26,7 +26,7 @@ def _word(loss: str | Loss) -> str:
     return loss if isinstance(loss, str) else ""
 
 
-def levels_of(quantile: Any) -> tuple[float, ...]:
+def _levels_of(quantile: Any) -> tuple[float, ...]:
     """Return the levels of one quantile or of several."""
     return tuple(float(level) for level in np.atleast_1d(quantile))
 
@@ -89,5 +89,5 @@ def _check_own_loss(loss: Loss, targets: int) -> None:
 def make_number_target(loss: str | Loss, quantile: Any, y: Array, weight: Array) -> NumberTarget:
     """Return what a network sees of y, from rows in canonical form."""
     if _word(loss) == "quantile":
-        return QuantileTarget.of(y, weight, levels_of(quantile))
+        return QuantileTarget.of(y, weight, _levels_of(quantile))
     return CountTarget.fit(y, weight) if _word(loss) == "poisson" else NumberTarget.fit(y, weight)

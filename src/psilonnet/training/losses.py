@@ -42,7 +42,7 @@ def huber(output: Tensor, target: Tensor) -> Tensor:
     return torch.where(size < 1, 0.5 * size.square(), size - 0.5).mean(dim=-1)
 
 
-def poisson_deviance(output: Tensor, target: Tensor) -> Tensor:
+def poisson(output: Tensor, target: Tensor) -> Tensor:
     """Return half the Poisson deviance of each row; outputs are logarithms of the means.
 
     The mean of ``exp(z) - t - t (z - log t)`` over the outputs: 0 where ``exp(z)`` is the target
@@ -109,7 +109,7 @@ LOSSES: dict[str, Loss] = {
     "squared_error": squared_error,
     "absolute_error": absolute_error,
     "huber": huber,
-    "poisson": poisson_deviance,
+    "poisson": poisson,
     "binary_cross_entropy": binary_cross_entropy,
     "cross_entropy": cross_entropy,
 }
@@ -127,7 +127,7 @@ def _huber_slope(output: Tensor, target: Tensor) -> Tensor:
     return (output - target).clamp_(-1, 1).div_(output.shape[-1])
 
 
-def _poisson_deviance_slope(output: Tensor, target: Tensor) -> Tensor:
+def _poisson_slope(output: Tensor, target: Tensor) -> Tensor:
     return output.exp().sub_(target).div_(output.shape[-1])
 
 
@@ -146,7 +146,7 @@ SLOPES: dict[Loss, Loss] = {
     squared_error: _squared_error_slope,
     absolute_error: _absolute_error_slope,
     huber: _huber_slope,
-    poisson_deviance: _poisson_deviance_slope,
+    poisson: _poisson_slope,
     binary_cross_entropy: _binary_cross_entropy_slope,
     cross_entropy: _cross_entropy_slope,
 }
