@@ -351,3 +351,16 @@ def test_models_with_losses_are_fitted_together():
     assert errors == [None] * len(models)
     for model, expected in zip(models, alone, strict=True):
         np.testing.assert_allclose(model.predict(x), expected, rtol=0.01)
+
+
+def test_counterexamples_of_quantiles_and_counts(quantiles, counting):
+    for model, x in ((quantiles, noisy(30, seed=5)[0]), (counting, counts(30, seed=5)[0])):
+        middle = model.predict(x)
+        rows, moved = model.counterexample(x, 0.5, high=1.02 * middle, low=0 * middle)
+        assert len(rows) > 10
+        found = model.predict(moved)
+        assert (
+            ((found > 1.02 * middle[rows]) | (found < 0)).reshape(len(rows), -1).any(axis=1).all()
+        )
+        low, high = model.output_range(x[rows], 0.5)
+        assert ((low <= found) & (found <= high)).all()
