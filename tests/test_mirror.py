@@ -27,6 +27,7 @@ TESTED_BY = {
     "cli/stopping": "cli/test_terminal",
     "cli/files": "cli/test_rows",
     "deploy/model_file": "estimators/test_loading",
+    "deploy/net_arrays": "estimators/test_loading",
     "estimators/devices": "estimators/test_bad_inputs",
     "estimators/fitted": "estimators/test_base",
     "estimators/parameters": "estimators/test_bad_inputs",

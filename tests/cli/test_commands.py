@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from psilonnet import Design, PSiLONRegressor
+from psilonnet import Design, PSiLONRegressor, __version__
 from psilonnet.cli.rows import read_training
 from psilonnet.tables import LossWarning, TextStyle
 from typed import process, refusal
@@ -62,6 +62,54 @@ def test_predictions_are_written_and_piped(folder):
     assert pl.read_parquet(folder / "p.parquet")["prediction"].is_finite().all()
     shares = run("predict", folder / "class.psilon", folder / "data.csv", "--proba")
     assert shares.splitlines()[0] == "probability of no,probability of yes"
+
+
+def test_columns_are_carried_over_as_they_are_written(folder):
+    coded = pl.read_csv(folder / "data.csv").with_columns(
+        pl.Series("id", [f"{k:05d}" for k in range(120)])
+    )
+    coded.write_csv(folder / "coded.csv")
+    kept = ("--keep", "id", "--keep", "city")
+    lines = run("predict", folder / "class.psilon", folder / "coded.csv", *kept).splitlines()
+    assert lines[0] == "id,city,prediction"
+    assert lines[1].startswith("00000,")
+    assert len(lines) == 121
+    said = refusal("predict", folder / "class.psilon", folder / "coded.csv", "--keep", "no")
+    assert "has no column 'no'" in said
+    twice = coded.rename({"id": "prediction"})
+    twice.write_csv(folder / "twice.csv")
+    words = ("predict", folder / "class.psilon", folder / "twice.csv", "--keep", "prediction")
+    assert "must not be called as results are" in refusal(*words)
+
+
+def test_predicting_needs_neither_torch_nor_scikit_learn(folder):
+    words = ["psilonnet", "predict", str(folder / "class.psilon"), str(folder / "data.csv")]
+    code = f"""if True:
+        import atexit, sys
+        from psilonnet.cli import main
+        sys.argv = {words!r}
+        loaded = lambda: [m for m in ("torch", "sklearn", "scipy", "pandas") if m in sys.modules]
+        atexit.register(lambda: print(loaded()))
+        main()"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_warnings_are_one_line_without_paths(folder):
+    far = pl.read_csv(folder / "data.csv").with_columns(pl.col("age") * 1000)
+    far.write_csv(folder / "far.csv")
+    done = process("predict", folder / "number.psilon", folder / "far.csv")
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("Warning: Some rows lie farther outside")
+
+
+def test_version_is_told():
+    assert run("--version") == f"psilonnet {__version__}\n"
+
+
+def test_empty_tables_are_refused(folder):
+    (folder / "empty.csv").write_text("id,age,city,joined\n")
+    assert "has no rows" in refusal("predict", folder / "class.psilon", folder / "empty.csv")
 
 
 def test_several_targets_have_a_column_each(folder):

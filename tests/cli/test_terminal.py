@@ -73,6 +73,8 @@ def test_a_person_fits_predicts_and_pipes(terminal):
     assert "prediction" in shown
     assert "Traceback" not in shown
     assert "Broken pipe" not in shown
+    shown = terminal.run("psilonnet predict m.psilon houses.csv --keep town | head -n 3")
+    assert "town,prediction" in shown
 
 
 def test_progress_is_shown_and_ctrl_c_stops_it(terminal):

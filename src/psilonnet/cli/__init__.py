@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,8 @@ MISTAKES = (ValueError, TypeError, OSError, ArithmeticError, MemoryError, Module
 
 def main() -> None:
     """Run the command line; an error of the user's is one sentence and exit code 1."""
+    usual = warnings.formatwarning
+    warnings.formatwarning = _one_line  # a path of a module tells nothing in a terminal
     try:
         _load_commands()()
     except SystemExit as end:
@@ -29,6 +32,12 @@ def main() -> None:
         sys.exit(INTERRUPTED)
     except MISTAKES as error:
         sys.exit(f"Error: {error}")
+    finally:
+        warnings.formatwarning = usual
+
+
+def _one_line(message: Warning | str, *_: object, **__: object) -> str:
+    return f"Warning: {message}\n"
 
 
 def _load_commands() -> Callable[[], None]:

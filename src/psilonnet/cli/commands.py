@@ -4,15 +4,24 @@ from __future__ import annotations
 
 from enum import Enum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import polars as pl
 import typer
 
 import psilonnet  # its names load when they are used, so that --help is quick
+from psilonnet import deploy  # likewise
 from psilonnet.cli.files import check_folder, with_target, write_table
 from psilonnet.cli.predict_files_command import predict_files
-from psilonnet.cli.rows import DayFirst, Decimal, Words, read_for, read_training, text_style
+from psilonnet.cli.rows import (
+    DayFirst,
+    Decimal,
+    Words,
+    read_for,
+    read_kept,
+    read_training,
+    text_style,
+)
 
 app = typer.Typer(
     help="Neural networks for small tables that come with a proof.",
@@ -20,6 +29,22 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+
+
+def _say_version(asked: bool) -> None:
+    if asked:
+        print(f"psilonnet {psilonnet.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    _version: Annotated[
+        bool,
+        typer.Option("--version", callback=_say_version, is_eager=True, help="Show the version."),
+    ] = False,
+) -> None: ...
+
 
 app.command()(predict_files)
 
@@ -114,24 +139,29 @@ def predict(
     model: Model,
     data: Data,
     out: Out = None,
+    keep: Annotated[
+        list[str] | None, typer.Option(help="A column to carry over, such as an id; repeat it.")
+    ] = None,
     proba: Annotated[bool, typer.Option(help="Probabilities of the classes instead.")] = False,
     decimal: Decimal = None,
     day_first: DayFirst = None,
 ) -> None:
     """Predict the rows of a table; columns that the model does not know are ignored.
 
-    Example: psilonnet predict houses.psilon new.csv --out prices.csv
+    Example: psilonnet predict houses.psilon new.csv --keep id --out prices.csv
     """
-    estimator = psilonnet.load(model)
-    table = read_for(estimator, data, text_style(decimal, day_first))
-    if proba and isinstance(estimator, psilonnet.PSiLONClassifier):
-        shares = estimator.predict_proba(table)
-        labels = [f"probability of {label}" for label in estimator.classes_.tolist()]
-        write_table(pl.DataFrame(shares, schema=labels, orient="row"), out)
-    elif proba:
-        raise ValueError("Only a classifier has probabilities. This model is a regressor.")
+    predictor = deploy.FilePredictor(model)
+    table = read_for(predictor.encoder_, data, text_style(decimal, day_first))
+    kept = read_kept(data, keep or [])
+    if proba:
+        shares = predictor.predict_proba(table)
+        labels = cast("Any", predictor.classes_).tolist()
+        columns = {f"probability of {k}": v for k, v in zip(labels, shares.T, strict=True)}
     else:
-        write_table(pl.DataFrame(_predicted_columns(estimator, table)), out)
+        columns = _predicted_columns(predictor.predict(table), predictor.quantiles)
+    if both := [name for name in kept.columns if name in columns]:
+        raise ValueError(f"Columns to keep must not be called as results are. Got {both}.")
+    write_table(pl.DataFrame({**kept.to_dict(), **columns}), out)
 
 
 @app.command()
@@ -175,9 +205,10 @@ def certify(
     Example: psilonnet certify loans.psilon new.csv --delta income=500 --delta city=any
     """
     estimator = psilonnet.load(model)
-    table = read_for(estimator, data, text_style(decimal, day_first))
+    table = read_for(estimator.encoder_, data, text_style(decimal, day_first))
     moves = _parse_deltas(delta or [])
-    columns = _predicted_columns(estimator, table)
+    quantiles = _quantiles(estimator)
+    columns = _predicted_columns(estimator.predict(table), quantiles)
     if isinstance(estimator, psilonnet.PSiLONClassifier):
         if moves:
             columns["is_robust"] = estimator.is_robust(table, moves, method=method.value)
@@ -187,7 +218,8 @@ def certify(
         if not moves:
             raise ValueError("A regressor needs at least one --delta column=amount.")
         low, high = estimator.output_range(table, moves, method=method.value)
-        columns |= _columns_of(estimator, "low", low) | _columns_of(estimator, "high", high)
+        for name, ends in (("low", low), ("high", high)):
+            columns |= _columns_of(name, ends, quantiles)
     write_table(pl.DataFrame(columns), out)
 
 
@@ -217,7 +249,10 @@ def report(
     estimator = psilonnet.load(model)
     rows, y = None, None
     if data is not None:
-        rows = read_for(estimator, data, text_style(decimal, day_first), target)
+        classes = hasattr(estimator, "classes_")
+        rows = read_for(
+            estimator.encoder_, data, text_style(decimal, day_first), target, labels=classes
+        )
         if target is not None:
             rows = with_target(rows, target, data)
             rows, y = rows.select(estimator.encoder_.names), rows[target].to_numpy()
@@ -238,18 +273,21 @@ def _loss_parameters(loss: str | None, levels: list[float], *, classes: bool) ->
     return given
 
 
-def _predicted_columns(estimator: Any, table: Any) -> dict[str, Any]:
+def _quantiles(estimator: Any) -> tuple[float, ...]:
+    """Return what a regressor of several quantiles predicts."""
+    return estimator.target_.levels if estimator.target_.is_sorted else ()
+
+
+def _predicted_columns(values: Any, quantiles: tuple[float, ...]) -> dict[str, Any]:
     """Return predictions as columns: one, or one for each target or quantile."""
-    sorted_ = estimator.target_.is_sorted
-    return _columns_of(estimator, "quantile" if sorted_ else "prediction", estimator.predict(table))
+    return _columns_of("quantile" if quantiles else "prediction", values, quantiles)
 
 
-def _columns_of(estimator: Any, name: str, values: Any) -> dict[str, Any]:
+def _columns_of(name: str, values: Any, quantiles: tuple[float, ...]) -> dict[str, Any]:
     """Return numbers as a column, or as one for each target or quantile."""
     if values.ndim == 1:
         return {name: values}
-    target = estimator.target_
-    which = [f"{q:g}" for q in target.levels] if target.is_sorted else range(target.outputs)
+    which = [f"{q:g}" for q in quantiles] or range(values.shape[1])
     return {f"{name} {k}": column for k, column in zip(which, values.T, strict=True)}
 
 

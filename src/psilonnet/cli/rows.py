@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from enum import Enum
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, cast
 
 import polars as pl
 import typer
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from psilonnet.tables import TextKind
+    from psilonnet.tables import TableEncoder, TextKind
 
 
 class Sign(str, Enum):
@@ -95,14 +95,21 @@ def read_training(
 
 
 def read_for(
-    estimator: Any, path: Path, style: TextStyle, target: str | None = None
+    encoder: TableEncoder,
+    path: Path,
+    style: TextStyle,
+    target: str | None = None,
+    *,
+    labels: bool = False,
 ) -> pl.DataFrame:
     """Read the columns of a model, in its order, and the target if it is asked for.
 
-    The model knows what is a number, a time or a word, whatever a file without types looks like.
+    The model knows what is a number, a time or a word, whatever a file without types looks like. A
+    target of labels is left as it is; any other is read as numbers.
     """
     table = read_table(path, style)
-    encoder = estimator.encoder_
+    if len(table) == 0:
+        raise ValueError(f"{str(path)!r} has no rows.")
     wanted = list(dict.fromkeys([*encoder.names, *([] if target is None else [target])]))
     for name in wanted:
         check_column(name, table, path)
@@ -114,11 +121,23 @@ def read_for(
     lines = _Lines()
     for name, kind in zip(encoder.names, encoder.kinds, strict=True):
         if kind in TEXT_KINDS and table[name].dtype == pl.String:
-            table = table.with_columns(lines.read(_text_cells(table[name]), kind, style))
-    if target is not None and not hasattr(estimator, "classes_"):
+            table = table.with_columns(
+                lines.read(_text_cells(table[name]), cast("TextKind", kind), style)
+            )
+    if target is not None and not labels:
         table = table.with_columns(_as_numbers(table[target], style, lines))
     lines.show()
     return table.select(wanted)
+
+
+def read_kept(path: Path, names: Sequence[str]) -> pl.DataFrame:
+    """Read columns that are carried over as they are written: an id may have leading zeros."""
+    if not names:
+        return pl.DataFrame()
+    table = read_table(path, TextStyle(), [] if has_types(path) else names)
+    for name in names:
+        check_column(name, table, path)
+    return table.select(list(dict.fromkeys(names)))
 
 
 def _looks_otherwise(column: pl.Series, levels: Sequence[str]) -> bool:

@@ -8,10 +8,14 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from psilonnet.deploy.compact import CompactNet, compact_parts
+    from psilonnet.deploy.file_predictor import FilePredictor
     from psilonnet.deploy.model_file import (
         ModelFileError,
         check_file,
+        read_labels,
         read_model_file,
+        read_number,
+        read_scales,
         write_model_file,
     )
     from psilonnet.deploy.net_tensors import net_from_tensors, net_to_tensors
@@ -28,6 +32,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "LARGEST_LOG": "predictor",
     "CompactNet": "compact",
+    "FilePredictor": "file_predictor",
     "ModelFileError": "model_file",
     "Outcome": "onnx",
     "Predictor": "predictor",
@@ -39,7 +44,10 @@ _HOMES = {
     "onnx_inputs": "onnx",
     "probabilities": "predictor",
     "read_export": "predictor",
+    "read_labels": "model_file",
     "read_model_file": "model_file",
+    "read_number": "model_file",
+    "read_scales": "model_file",
     "write_model_file": "model_file",
     "write_numpy_export": "numpy_export",
     "write_onnx": "onnx",
@@ -49,6 +57,7 @@ _HOMES = {
 __all__ = [
     "LARGEST_LOG",
     "CompactNet",
+    "FilePredictor",
     "ModelFileError",
     "Outcome",
     "Predictor",
@@ -60,7 +69,10 @@ __all__ = [
     "onnx_inputs",
     "probabilities",
     "read_export",
+    "read_labels",
     "read_model_file",
+    "read_number",
+    "read_scales",
     "write_model_file",
     "write_numpy_export",
     "write_onnx",

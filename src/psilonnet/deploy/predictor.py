@@ -68,9 +68,9 @@ class Predictor:
     def __init__(self, folder: Any) -> None:
         manifest, weights = read_export(folder)
         with np.load(io.BytesIO(weights), allow_pickle=False) as arrays:
-            self._views = [_View(v, bend, arrays) for v, bend in enumerate(manifest["views"])]
-            self._parts = [_Part(p, arrays, **part) for p, part in enumerate(manifest["parts"])]
+            self._networks = Networks(manifest["views"], manifest["parts"], arrays)
             self._moves = arrays["moves"]  # (combinations, encoded columns)
+        self._views, self._parts = self._networks.views, self._networks.parts
         self._members = sum(len(part.weight) for part in self._parts)
         self._encoder = _Encoder(**manifest["encoder"])
         self.names: list[str] = manifest["encoder"]["names"]
@@ -89,9 +89,7 @@ class Predictor:
 
     def raw(self, encoded: Array) -> Array:
         """Return the weighted average of the networks, of shape (rows, outputs)."""
-        seen = [view.see(encoded) for view in self._views]
-        first, *others = [part.forward(seen[part.view]) for part in self._parts]
-        return sum(others, start=first)
+        return self._networks(encoded)
 
     def decision_function(self, table: Any) -> Array:
         """Return the logits of a classifier, or the predictions of a regressor, in two axes."""
@@ -111,10 +109,7 @@ class Predictor:
         return self._finished(self._center + raw * self._scale), far
 
     def _finished(self, numbers: Array) -> Array:
-        """Return predictions: means from their logarithms, or several quantiles in order."""
-        if self._is_log:
-            return np.asarray(np.exp(np.minimum(numbers, LARGEST_LOG)))
-        return np.sort(numbers, axis=1) if len(self.levels) > 1 else np.asarray(numbers)
+        return finished(numbers, is_log=self._is_log, is_sorted=len(self.levels) > 1)
 
     def predict(self, table: Any) -> Array:
         """Return the most probable class of each row, or the predicted numbers."""
@@ -285,6 +280,20 @@ def read_export(folder: Any) -> tuple[dict[str, Any], bytes]:
         "The weights.npz beside a manifest.json must be of the same export. That in "
         f"{str(folder)!r} is missing, damaged or another: copy the whole folder, or export again."
     )
+
+
+class Networks:
+    """The weighted average of the networks, from the arrays of an export."""
+
+    def __init__(self, views: list[str], parts: list[dict[str, Any]], arrays: Any) -> None:
+        self.views = [_View(v, bend, arrays) for v, bend in enumerate(views)]
+        self.parts = [_Part(p, arrays, **part) for p, part in enumerate(parts)]
+
+    def __call__(self, encoded: Array) -> Array:
+        """Map (rows, encoded columns) to (rows, outputs)."""
+        seen = [view.see(encoded) for view in self.views]
+        first, *others = [part.forward(seen[part.view]) for part in self.parts]
+        return sum(others, start=first)
 
 
 class _View:
@@ -667,6 +676,13 @@ class _Encoder:
                 "missing cells with None."
             )
         return columns
+
+
+def finished(numbers: Array, *, is_log: bool, is_sorted: bool) -> Array:
+    """Return predictions: means from their logarithms, or several quantiles in order."""
+    if is_log:
+        return np.asarray(np.exp(np.minimum(numbers, LARGEST_LOG)))
+    return np.sort(numbers, axis=1) if is_sorted else np.asarray(numbers)
 
 
 def probabilities(logits: Array) -> Array:

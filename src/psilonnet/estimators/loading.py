@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
-from psilonnet.deploy import ModelFileError, check_file, net_from_tensors, read_model_file
+from psilonnet.deploy import (
+    ModelFileError,
+    check_file,
+    net_from_tensors,
+    read_labels,
+    read_model_file,
+    read_number,
+    read_scales,
+)
 from psilonnet.estimators.classifier import PSiLONClassifier
 from psilonnet.estimators.conformal import BASES, KEPT, Errors
 from psilonnet.estimators.designs import read_designs
@@ -31,9 +38,6 @@ KINDS: dict[str, type[BasePSiLON]] = {
     "PSiLONClassifier": PSiLONClassifier,
     "PSiLONRegressor": PSiLONRegressor,
 }
-# Of numbers only; a type from a file could ask for any amount of memory.
-LABEL_TYPES = {"str", "object", "|b1", *(f"{o}{k}{n}" for o in "<|" for k in "iuf" for n in "1248")}
-MOST_LETTERS = 2**22  # of labels in an array, where each has the room of the longest
 
 
 def load_model(path: str | os.PathLike[str]) -> BasePSiLON:
@@ -83,7 +87,7 @@ def _rebuild(manifest: dict[str, Any], tensors: dict[str, Tensor]) -> BasePSiLON
     model.net_ = net_from_tensors(manifest["parts"], tensors, numbers=numbers, outputs=outputs)
     kinds = 1 if isinstance(model.target_, ClassTarget) else outputs
     model._known_errors = _errors_from_file(manifest.get("errors"), errors, kinds)
-    near, exact = (_number(manifest["sparsity"][word], least=0.0) for word in ("near", "exact"))
+    near, exact = (read_number(manifest["sparsity"][word], least=0.0) for word in ("near", "exact"))
     check_file(max(near, exact) <= 1, "a share of zeros is above 1")
     model.near_sparsity_, model.sparsity_ = near, exact
     model.n_features_in_ = len(model.encoder_.names)
@@ -99,13 +103,13 @@ def _rebuild(manifest: dict[str, Any], tensors: dict[str, Tensor]) -> BasePSiLON
     known = ["weight", "design", "reg_strength"]
     check_file(list(model.members_) == known, "the members are unknown")
     for value in (v for column in model.members_.values() for v in column):
-        _number(value, least=0.0)
+        read_number(value, least=0.0)
     check_file(max(model.members_["design"]) < len(model.designs_), "there is no such design")
     model.reg_strength_ = model.members_["reg_strength"][0]
     model.path_ = None if manifest["path"] is None else _columns(manifest["path"])
     model.history_ = _columns(manifest["history"])
     score = manifest["held_out_score"]
-    model.held_out_score_ = None if score is None else _number(score)
+    model.held_out_score_ = None if score is None else read_number(score)
     check_file(score is None or score <= 1, "the score is above 1")
     model.measures_ = _measures_from_dict(manifest["measures"], model)
     model.n_rows_ = _count(manifest["n_rows"])
@@ -144,34 +148,11 @@ def _measures_from_dict(data: dict[str, Any], model: BasePSiLON) -> dict[str, An
 
 def _target_from_dict(data: dict[str, Any], kind: type[BasePSiLON]) -> ClassTarget | NumberTarget:
     if kind is PSiLONRegressor:
-        center = np.array([_number(v) for v in data["center"]])
-        scale = np.array([_number(v, least=0.0) for v in data["scale"]])
-        check_file(len(center) == len(scale) >= 1, "the target has no scale")
-        if "levels" in data:
-            return QuantileTarget(center, scale, _levels(data["levels"], len(center)))
-        if "link" in data:
-            check_file(data["link"] == "log" and bool((scale == 1).all()), "the link is unknown")
-            return CountTarget(center, scale)
-        return NumberTarget(center, scale)
-    labels, dtype = data["classes"], data["dtype"]
-    check_file(isinstance(labels, list) and len(set(labels)) == len(labels) >= 2, "labels repeat")
-    check_file(dtype in LABEL_TYPES, f"labels of type {dtype!r}")
-    letters = len(labels) * max(len(str(label)) for label in labels)
-    check_file(dtype != "str" or letters <= MOST_LETTERS, "the labels are too long")
-    plain = {"str": str, "object": object}
-    classes = np.array(labels, dtype=plain.get(dtype, dtype))
-    check_file(classes.ndim == 1, "labels are not in a row")
-    check_file(bool((np.unique(classes) == classes).all()), "the labels are not sorted")
-    temperature = _number(data["temperature"], least=0.0)
-    check_file(temperature > 0, "the temperature is not above 0")
-    return ClassTarget(classes, temperature)
-
-
-def _levels(data: Any, outputs: int) -> tuple[float, ...]:
-    levels = tuple(_number(level, least=0.0) for level in data)
-    check_file(len(levels) in {1, outputs} and max(levels) < 1, "the quantiles are not known")
-    check_file(min(levels) > 0 and sorted(set(levels)) == list(levels), "the quantiles are mixed")
-    return levels
+        center, scale, levels, is_log = read_scales(data)
+        if levels:
+            return QuantileTarget(center, scale, levels)
+        return (CountTarget if is_log else NumberTarget)(center, scale)
+    return ClassTarget(*read_labels(data))
 
 
 def _from_plain(name: str, value: Any) -> Any:
@@ -185,12 +166,6 @@ def _from_plain(name: str, value: Any) -> Any:
 def _bool(value: Any) -> bool:
     check_file(isinstance(value, bool), "a flag is neither true nor false")
     return bool(value)
-
-
-def _number(value: Any, least: float = -math.inf) -> float:
-    good = isinstance(value, (int, float)) and not isinstance(value, bool)
-    check_file(good and math.isfinite(value) and value >= least, f"{value!r} is not a valid number")
-    return float(value)
 
 
 def _count(value: Any) -> int:

@@ -1,0 +1,122 @@
+"""Predict with a model file and NumPy: neither torch nor scikit-learn is imported."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from psilonnet.deploy.model_file import (
+    ModelFileError,
+    check_file,
+    read_labels,
+    read_model_arrays,
+    read_scales,
+)
+from psilonnet.deploy.net_arrays import read_parts
+from psilonnet.deploy.predictor import Networks, class_numbers, finished, probabilities
+from psilonnet.tables import TableEncoder, read_columns
+
+if TYPE_CHECKING:
+    import os
+
+    from psilonnet.deploy.net_arrays import PartArrays
+
+Array = np.ndarray[Any, Any]
+
+
+class FilePredictor:
+    """The predictions of a model file, as those of ``psilonnet.load(path)`` up to rounding.
+
+    Both compute in float64, and sum in different orders: predictions differ by about 1e-13 of
+    their size. Messages and checks of the file are those of the model.
+
+    Parameters
+    ----------
+    path : path
+
+    Attributes
+    ----------
+    encoder_ : TableEncoder
+    classes_ : ndarray, or None for a regressor
+    quantiles : tuple of float
+        Of several quantiles, those that are predicted.
+
+    Raises
+    ------
+    ModelFileError
+        If the file does not describe a valid model.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        manifest, arrays = read_model_arrays(path)
+        try:
+            self._read(manifest, arrays)
+        except ModelFileError:
+            raise
+        except Exception as error:  # a manifest can be wrong in more ways than can be listed
+            raise ModelFileError(
+                f"{str(path)!r} does not describe a valid model ({type(error).__name__}: {error})."
+            ) from error
+
+    def _read(self, manifest: dict[str, Any], arrays: dict[str, Array]) -> None:
+        self.encoder_ = TableEncoder.from_dict(manifest["encoder"])
+        kind = manifest["kind"]
+        check_file(kind in ("PSiLONClassifier", "PSiLONRegressor"), f"a model of kind {kind!r}")
+        self.classes_: Array | None = None
+        levels: tuple[float, ...] = ()
+        self._is_log = False
+        if kind == "PSiLONClassifier":
+            self.classes_, temperature = read_labels(manifest["target"])
+            outputs = 1 if len(self.classes_) == 2 else len(self.classes_)
+            self._center, self._scale = np.zeros(outputs), np.full(outputs, 1 / temperature)
+        else:
+            self._center, self._scale, levels, self._is_log = read_scales(manifest["target"])
+        self.quantiles = levels if len(levels) > 1 else ()
+        self._one_target = manifest["one_target"] is True
+        numbers, outputs = self.encoder_.holds_numbers, len(self._scale)
+        arrays = {k: v for k, v in arrays.items() if not k.startswith("errors.")}  # not of networks
+        self._networks = _networks(
+            read_parts(manifest["parts"], arrays, numbers=numbers, outputs=outputs)
+        )
+
+    def _outputs(self, table: Any) -> Array:
+        """Return the logits or the predicted numbers of a table, of shape (rows, outputs)."""
+        columns = read_columns(table)
+        encoded = self.encoder_.encode(columns)
+        self.encoder_.warn_far_outside(columns)
+        numbers = self._center + self._networks(encoded) * self._scale
+        return finished(numbers, is_log=self._is_log, is_sorted=bool(self.quantiles))
+
+    def predict(self, table: Any) -> Array:
+        """Return the most probable class of each row of a frame, or the predicted numbers."""
+        outputs = self._outputs(table)
+        if self.classes_ is not None:
+            return np.asarray(self.classes_[class_numbers(outputs)])
+        return outputs[:, 0] if self._one_target else outputs
+
+    def predict_proba(self, table: Any) -> Array:
+        """Return the probabilities of the classes, of shape (rows, classes)."""
+        if self.classes_ is None:
+            raise ValueError("Only a classifier has probabilities. This model is a regressor.")
+        return probabilities(self._outputs(table))
+
+
+def _networks(parts: list[PartArrays]) -> Networks:
+    """Return the networks as the exported predictor computes them, each part with its own view."""
+    arrays: dict[str, Array] = {}
+    facts = []
+    for p, part in enumerate(parts):
+        bends = part.bend != "identity"
+        own = {"inputs": part.inputs, "bent": part.bent, "center": part.center, "scale": part.scale}
+        arrays |= {f"view.{p}.{name}": array for name, array in own.items()}
+        arrays[f"{p}.inputs"] = np.arange(len(part.inputs)) if bends else part.inputs
+        for k, layer in enumerate(part.layers):
+            members, n_out = layer.bias.shape
+            arrays[f"{p}.{k}"] = layer.weight.reshape(members * n_out, -1)
+            arrays[f"{p}.{k}.bias"] = layer.bias
+            if layer.edges is not None:
+                arrays[f"{p}.{k}.edges"] = layer.edges
+        splits = [layer.split for layer in part.layers]
+        facts.append({"view": p, "splits": splits, "weight": part.weight.tolist()})
+    return Networks([part.bend for part in parts], facts, arrays)
