@@ -17,7 +17,7 @@ extensions = [
     "sphinx_gallery.gen_gallery",
 ]
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
-myst_enable_extensions = ["dollarmath"]
+myst_enable_extensions = ["colon_fence", "dollarmath"]
 myst_heading_anchors = 3
 exclude_patterns = ["_build", "**/README.md", "sg_execution_times.rst", "auto_examples/*.md5"]
 autosummary_generate = True
@@ -28,8 +28,10 @@ numpydoc_show_class_members = False
 templates_path = ["_templates"]
 
 html_theme = "pydata_sphinx_theme"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
 html_title = "psilonnet"
-html_sidebars = {"changelog": [], "getting_started": []}
+html_sidebars = {"index": []}
 html_theme_options = {
     "show_prev_next": False,
     "navbar_align": "left",

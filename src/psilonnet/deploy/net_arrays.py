@@ -119,12 +119,15 @@ def _read_map(
 ) -> tuple[str, Array, Array, Array]:
     center, scale = (_taken(left, f"{p}.{w}", "float64", 1) for w in ("center", "scale"))
     bend, flags = fact["bend"], fact["bent"]
-    check_file(isinstance(bend, str) and bend in BENDS, f"a map of columns is called {bend!r}")
+    check_file(
+        isinstance(bend, str) and bend in BENDS,
+        f"a map of columns must be one of {BENDS}, not {bend!r}",
+    )
     check_file(isinstance(flags, list) and all(type(b) is bool for b in flags), "no map of columns")
     bent = np.array(flags, dtype=bool)
     check_file(bent.shape == center.shape == scale.shape == numbers.shape, "a map is misshapen")
     check_file(not bool((bent & ~numbers).any()), "a column is bent that does not hold numbers")
-    check_file(bool((scale > 0).all()), "the scale of a map is not above 0")
+    check_file(bool((scale > 0).all()), "a map must have scales above 0")
     moved = bent & (bend != "identity")
     plain = (center == 0) & (scale == 1)
     check_file(bool((moved | plain).all()), "a column is moved that is not bent")

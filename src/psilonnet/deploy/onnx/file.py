@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from psilonnet._extras import require
 from psilonnet._files import written
+from psilonnet._version import __version__
 from psilonnet.deploy.onnx.graph import GraphWriter
 from psilonnet.deploy.onnx.net import write_networks
 from psilonnet.deploy.onnx.seen import seen_columns, write_views
@@ -90,7 +90,7 @@ def _write(path: str | os.PathLike[str], graph: Any, notes: dict[str, str]) -> N
         opset_imports=[onnx.helper.make_opsetid(d, v) for d, v in OPSETS.items() if d in used],
         ir_version=IR_VERSION,
         producer_name="psilonnet",
-        producer_version=version("psilonnet"),
+        producer_version=__version__,
     )
     onnx.helper.set_model_props(model, notes)
     onnx.checker.check_model(model)
