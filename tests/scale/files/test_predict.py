@@ -161,5 +161,5 @@ def test_exported_folder_is_predicted_without_torch_or_ray(model, files, tmp_pat
 def test_outputs_beside_inputs_are_refused_however_the_folder_is_named(model, files, tmp_path):
     (tmp_path / "link").symlink_to(files)
     for out in (tmp_path / "x" / ".." / "in", tmp_path / "link"):
-        with pytest.raises(ValueError, match="must go to a folder without files to predict"):
+        with pytest.raises(ValueError, match="must go to a folder without files to read"):
             quietly(model, files, out)

@@ -11,6 +11,7 @@ import pandas as pd
 from psilonnet import Design, PSiLONRegressor
 from psilonnet.scale import fit_many
 from psilonnet.scale.many import fit as fit_module
+from psilonnet.scale.many import shards
 
 POISON = "poison"
 
@@ -40,7 +41,7 @@ def make_table(n, *, poisoned):
 
 
 def fit(folder, n, *, poisoned, cluster=None, retries=0):
-    fit_module.GROUPS_PER_TASK = 4  # many short tasks
+    shards.GROUPS_PER_TASK = 4  # many short tasks
     fit_module.RETRIES = retries  # the poison kills a worker each time
     estimator = Fragile(
         width=8, depth=1, max_steps=20, reg_strength=1e-3, designs=[Design()], cv=2, random_state=0

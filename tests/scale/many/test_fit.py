@@ -17,9 +17,8 @@ from made_tables import stores
 from psilonnet import Design, PSiLONClassifier, PSiLONRegressor
 from psilonnet.estimators import fit_together
 from psilonnet.scale import fit_many, predict_many
-from psilonnet.scale.many import fit as fit_module
-from psilonnet.scale.many.fit import _plan_tasks
-from psilonnet.scale.many.groups import key_name
+from psilonnet.scale.many import shards
+from psilonnet.scale.many.task import GroupTask
 
 QUICK = {"width": 16, "depth": 1, "max_steps": 40, "learning_rate": 2e-2, "random_state": 0}
 FIXED = PSiLONRegressor(**QUICK, reg_strength=1e-3, designs=[Design()], cv=2)
@@ -38,7 +37,7 @@ def test_each_group_has_its_model_and_its_line(convert, tmp_path):
     )
     index = index_of(path)
     assert list(index.columns) == [
-        "rows", "score", "bound", "sparsity", "path", "seconds", "error", "digest",
+        "rows", "score", "bound", "sparsity", "path", "seconds", "error", "digest", "sampled_from",
     ]  # fmt: skip
     assert index.index.tolist() == sorted(frame.store.unique())
     assert (index.rows == 30).all()
@@ -77,13 +76,13 @@ def test_second_call_fits_only_what_is_missing(tmp_path, monkeypatch):
     fit = {"by": "store", "target": "y", "estimator": FIXED, "out": tmp_path, "progress": False}
     first = index_of(fit_many(frame[frame.store < "store 3"], **fit))
     files = {path: path.stat().st_mtime_ns for path in tmp_path.glob("models/**/*.psilon")}
-    monkeypatch.setattr(fit_module, "GROUPS_PER_TASK", 2)  # another plan changes nothing
+    monkeypatch.setattr(shards, "GROUPS_PER_TASK", 2)  # another plan changes nothing
     both = index_of(fit_many(frame, **fit))
     assert len(both) == 6
     pd.testing.assert_frame_equal(both.loc[first.index], first)
     assert {path: path.stat().st_mtime_ns for path in files} == files
     calls = []
-    monkeypatch.setattr(fit_module, "run_cells", lambda *a, **k: calls.append(a))
+    monkeypatch.setattr(GroupTask, "__call__", lambda _, cell: calls.append(cell))
     pd.testing.assert_frame_equal(index_of(fit_many(frame, **fit)), both)
     assert calls == []
     with pytest.raises(ValueError, match="begun with other parameters: use another folder"):
@@ -160,21 +159,12 @@ def test_rows_without_a_key_are_nobodys(tmp_path):
     ],
 )
 def test_the_keys_of_all_tasks_have_one_type(keys, tmp_path, monkeypatch):
-    monkeypatch.setattr("psilonnet.scale.many.fit.GROUPS_PER_TASK", 16)
+    monkeypatch.setattr("psilonnet.scale.many.shards.GROUPS_PER_TASK", 16)
     rows = np.arange(8 * len(keys)) % len(keys)
     frame = pd.DataFrame({"key": np.array(keys)[rows], "x": 1.0 * np.arange(len(rows))})
     settings = {"by": "key", "target": "y", "estimator": FIXED, "progress": False}
     index = fit_many(frame.assign(y=frame.x), out=tmp_path / "m", **settings)
     assert sorted(pd.read_parquet(index).group) == sorted(keys)
-
-
-def test_tasks_are_even_and_bounded():
-    sizes = np.full(50, 100)
-    planned = _plan_tasks(sizes, [key_name(k) for k in range(50)])
-    assert [len(task) for task in planned] == [25, 25]
-    assert sorted(k for task in planned for k in task) == list(range(50))
-    large = _plan_tasks(np.full(50, 15_000), [key_name(k) for k in range(50)])
-    assert [len(task) for task in large] == [1] * 50
 
 
 MISTAKES = {

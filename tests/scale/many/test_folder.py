@@ -3,7 +3,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from psilonnet.scale.many.folder import ModelFolder
-from psilonnet.scale.many.groups import key_name
+from psilonnet.scale.many.keys import key_name
 
 
 def test_files_are_spread_and_safe(tmp_path):

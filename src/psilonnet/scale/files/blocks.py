@@ -1,4 +1,4 @@
-"""Parquet files _cut into blocks of rows, and what must hold of the files."""
+"""Parquet files cut into blocks of rows, and what must hold of the files."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ from psilonnet.scale.text_columns import text_columns
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+BATCH = 131_072  # rows in memory at a time, and of a row group that is written
+BUFFER = 1 << 20  # bytes of a column read at a time
 READERS = 16  # footers read at a time: on a network disk each takes a round trip
 
 
@@ -78,25 +80,46 @@ def find_files(files: str | os.PathLike[str] | Iterable[str | os.PathLike[str]])
     A pattern such as ``in/*.parquet`` is expanded (``**`` stands for any folders), and a folder
     stands for all Parquet files below it.
     """
-    asked = [files] if isinstance(files, (str, os.PathLike)) else list(files)
     found: dict[str, Path] = {}
-    for word in asked:
-        matches = list(_expand(Path(word).absolute()))
-        if not matches:
-            raise FileNotFoundError(f"There is no Parquet file at {str(word)!r}.")
-        for root, path in matches:
-            name = path.relative_to(root).with_suffix("").as_posix()
-            if found.setdefault(name, path) != path:
-                raise ValueError(
-                    "The outputs are named after the files, so their names must differ. Got "
-                    f"{str(found[name])!r} and {str(path)!r}: rename one, or write "
-                    "their predictions to different folders."
-                )
+    for root, path in _matches(files):
+        name = path.relative_to(root).with_suffix("").as_posix()
+        if found.setdefault(name, path) != path:
+            raise ValueError(
+                "The outputs are named after the files, so their names must differ. Got "
+                f"{str(found[name])!r} and {str(path)!r}: rename one, or write "
+                "their predictions to different folders."
+            )
     return dict(sorted(found.items()))
 
 
-def _expand(path: Path) -> Iterator[tuple[Path, Path]]:
+def list_files(files: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> list[Path]:
+    """Return the files, each once; those of a pattern or a folder are in sorted order."""
+    return list(dict.fromkeys(path for _, path in _matches(files)))
+
+
+def _matches(
+    files: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
+) -> Iterator[tuple[Path, Path]]:
     """Yield the folder that names are counted from, and a file, for each match."""
+    for word in [files] if isinstance(files, (str, os.PathLike)) else list(files):
+        matches = list(_expand(Path(word).absolute()))
+        if not matches:
+            raise FileNotFoundError(f"There is no Parquet file at {str(word)!r}.")
+        yield from matches
+
+
+def check_apart(files: Iterable[Path], out: Path) -> None:
+    """Refuse a folder of outputs with files to read in it."""
+    inside = [path for path in files if out in path.resolve().parents]
+    if inside:
+        raise ValueError(
+            "The outputs must go to a folder without files to read, or a second run would read "
+            f"its own outputs. {str(inside[0])!r} is in {str(out)!r}: choose another 'out'."
+        )
+
+
+def _expand(path: Path) -> Iterator[tuple[Path, Path]]:
+    """Do so for one path, pattern or folder."""
     if path.is_file():
         yield path.parent, path
         return
@@ -139,13 +162,13 @@ def _try_read(named: tuple[str, Path]) -> tuple[Source, Any, list[int]] | Unread
         with pq.ParquetFile(path) as file:
             facts = file.metadata
             groups = [facts.row_group(k).num_rows for k in range(facts.num_row_groups)]
-            source = Source(str(path), name, *fingerprint(path))
+            source = Source(str(path), name, *_fingerprint(path))
             return source, file.schema_arrow, groups
     except (OSError, ValueError) as error:  # Arrow's own errors are among these
         return UnreadableError(f"not a readable Parquet file ({first_line(error)})")
 
 
-def fingerprint(path: str | os.PathLike[str]) -> tuple[int, str]:
+def _fingerprint(path: str | os.PathLike[str]) -> tuple[int, str]:
     """Return the size of a Parquet file and a checksum of its footer."""
     with Path(path).open("rb") as file:
         size = file.seek(0, os.SEEK_END)
@@ -165,6 +188,23 @@ def _cut(source: Source, groups: Sequence[int], most: int) -> Iterator[Block]:
         rows += size
     if rows:
         yield Block(source, number, (first, len(groups)), first_row, rows)
+
+
+def block_tables(block: Block, columns: list[str]) -> Iterator[Any]:
+    """Yield the rows of a block, a batch at a time."""
+    pa, pq = require("pyarrow", "parquet"), require("pyarrow.parquet", "parquet")
+    try:
+        if _fingerprint(block.source.path) != (block.source.size, block.source.footer):
+            raise UnreadableError("it has changed since the run began; run again when it is whole")
+        with pq.ParquetFile(block.source.path, buffer_size=BUFFER) as file:
+            for batch in file.iter_batches(
+                BATCH, row_groups=list(range(*block.groups)), columns=columns, use_threads=False
+            ):
+                yield pa.Table.from_batches([batch]).select(columns)
+    except UnreadableError:
+        raise
+    except (OSError, pa.ArrowException) as error:
+        raise UnreadableError(f"its rows cannot be read ({first_line(error)})") from error
 
 
 def check_schemas(

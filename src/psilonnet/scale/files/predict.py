@@ -13,7 +13,7 @@ from psilonnet._files import remove_asides
 from psilonnet._warnings import warn_user
 from psilonnet.scale.cells import outcomes
 from psilonnet.scale.failures import SomeFailedError, warn_far
-from psilonnet.scale.files.blocks import check_schemas, find_files, read_sources
+from psilonnet.scale.files.blocks import check_apart, check_schemas, find_files, read_sources
 from psilonnet.scale.files.runtime import export_model
 from psilonnet.scale.files.writer import BlockWriter
 from psilonnet.scale.text_columns import text_columns
@@ -128,7 +128,7 @@ def predict_files(
         )
     folder = Path(out).resolve()
     found = find_files(files)
-    _check_apart(found.values(), folder)
+    check_apart(found.values(), folder)
     exported = export_model(model, runtime)
     _check_names(exported, keep)
     schemas, blocks, failures = read_sources(found, block_rows)
@@ -187,15 +187,6 @@ def _warn_unread(unread: Counter[str]) -> None:
             "Some cells of text are neither numbers or dates nor words for missing ones, and count "
             f"as missing: {', '.join(lost)}.",
             LossWarning,
-        )
-
-
-def _check_apart(files: Iterable[Path], out: Path) -> None:
-    inside = [path for path in files if out in path.resolve().parents]
-    if inside:
-        raise ValueError(
-            "The outputs must go to a folder without files to predict, or a second run would read "
-            f"its own outputs. {str(inside[0])!r} is in {str(out)!r}: choose another 'out'."
         )
 
 

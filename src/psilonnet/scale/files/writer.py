@@ -10,20 +10,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from psilonnet._extras import require
 from psilonnet._files import written
-from psilonnet.scale.failures import first_line
-from psilonnet.scale.files.blocks import UnreadableError, fingerprint
+from psilonnet.scale.files.blocks import UnreadableError, block_tables
 from psilonnet.scale.files.runtime import open_model
 from psilonnet.scale.text_columns import with_text_read
 from psilonnet.tables import TextStyle
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from psilonnet.scale.files.blocks import Block
     from psilonnet.scale.files.runtime import ExportedModel
 
-BATCH = 131_072  # rows in memory at a time, and of a row group that is written
-BUFFER = 1 << 20  # bytes of a column read at a time
 FACTS = b"psilonnet.predict_files"
 CLEAR = asdict(TextStyle())  # of an output for which nothing had to be said about text
 
@@ -103,7 +98,7 @@ class BlockWriter:
         writer, rows, far = None, 0, False
         unread: Counter[str] = Counter()
         try:
-            for read in _tables(block, [*dict.fromkeys([*self.model.columns, *self.keep])]):
+            for read in block_tables(block, [*dict.fromkeys([*self.model.columns, *self.keep])]):
                 kept = read.select(list(self.keep))
                 table, readings = with_text_read(read, self.model.columns, self.text)
                 unread.update({name: reading.unread for name, reading in readings.items()})
@@ -139,20 +134,3 @@ def _read_facts(path: Path) -> dict[str, Any]:
     except (OSError, ValueError, KeyError):
         return {}
     return facts if isinstance(facts, dict) else {}
-
-
-def _tables(block: Block, columns: list[str]) -> Iterator[Any]:
-    """Yield the rows of a block, a batch at a time."""
-    pa, pq = require("pyarrow", "parquet"), require("pyarrow.parquet", "parquet")
-    try:
-        if fingerprint(block.source.path) != (block.source.size, block.source.footer):
-            raise UnreadableError("it has changed since the run began; run again when it is whole")
-        with pq.ParquetFile(block.source.path, buffer_size=BUFFER) as file:
-            for batch in file.iter_batches(
-                BATCH, row_groups=list(range(*block.groups)), columns=columns, use_threads=False
-            ):
-                yield pa.Table.from_batches([batch]).select(columns)
-    except UnreadableError:
-        raise
-    except (OSError, pa.ArrowException) as error:
-        raise UnreadableError(f"its rows cannot be read ({first_line(error)})") from error

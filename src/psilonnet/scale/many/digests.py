@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from psilonnet._extras import require
+from psilonnet.scale.many.hashed import mixed, numbers_of, word_numbers
 
 if TYPE_CHECKING:
-    from psilonnet.scale.many.groups import Groups, Integers
-
-Numbers = np.ndarray[Any, np.dtype[np.uint64]]
+    from psilonnet.scale.many.groups import Groups
+    from psilonnet.scale.many.hashed import Numbers
 
 
 def digests_of(rows: Any, groups: Groups, by: str, target: str) -> list[str]:
@@ -28,7 +28,7 @@ def digests_of(rows: Any, groups: Groups, by: str, target: str) -> list[str]:
     for name in rows.column_names:
         if name != by:
             kind, cells = _read(rows.column(name))
-            numbers = _mixed(_mixed(numbers + _numbers(f"{kind} {name}")) + cells)
+            numbers = mixed(mixed(numbers + numbers_of(f"{kind} {name}")) + cells)
     parts = (groups.rows(group) for group in range(len(groups.names)))
     return [
         hashlib.sha256(np.sort(numbers[part[known[part]]]).tobytes()).hexdigest()[:32]
@@ -40,18 +40,6 @@ def has_value(column: Any) -> Any:
     """Tell which cells of an Arrow column are neither missing nor NaN."""
     compute = require("pyarrow.compute", "parquet")
     return compute.invert(compute.is_null(column, nan_is_null=True))
-
-
-def _mixed(numbers: Numbers) -> Numbers:
-    """Return other numbers for each, as splitmix64 does: a bit that differs turns half of all."""
-    numbers = (numbers ^ (numbers >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    numbers = (numbers ^ (numbers >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return np.asarray(numbers ^ (numbers >> np.uint64(31)))
-
-
-def _numbers(*words: str) -> Numbers:
-    hashed = [hashlib.sha256(word.encode("utf-8", "surrogatepass")).digest() for word in words]
-    return np.frombuffer(b"".join(digest[:8] for digest in hashed), dtype="<u8")
 
 
 def _read(column: Any) -> tuple[str, Numbers]:
@@ -68,21 +56,11 @@ def _read(column: Any) -> tuple[str, Numbers]:
     numbers = (types.is_integer, types.is_floating, types.is_decimal, types.is_null)
     if any(holds(kind) for holds in numbers):
         return "number", _bits(column)
-    parts = [_word_numbers(chunk) for chunk in column.chunks]
-    return "category", np.concatenate([_numbers(), *parts])
+    parts = [word_numbers(chunk) for chunk in column.chunks]
+    return "category", np.concatenate([numbers_of(), *parts])
 
 
 def _bits(column: Any) -> Numbers:
     """Return numbers as the bits of float64, with one zero and one NaN."""
     floats = column.cast("float64", safe=False).to_numpy() + 0.0
     return np.where(np.isnan(floats), np.nan, floats).view(np.uint64)
-
-
-def _word_numbers(column: Any) -> Numbers:
-    pa = require("pyarrow", "parquet")
-    if pa.types.is_nested(column.type):  # no model reads it, and the index says so
-        column = pa.array([str(cell) for cell in column.to_pylist()])
-    codes = column.dictionary_encode()
-    words = [f"word {word}" for word in codes.dictionary.to_pylist()]
-    places: Integers = codes.indices.fill_null(len(words)).to_numpy(zero_copy_only=False)
-    return _numbers(*words, "missing")[places]

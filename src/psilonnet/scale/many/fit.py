@@ -2,33 +2,33 @@
 
 from __future__ import annotations
 
-import hashlib
+import os
+from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
+from tqdm.auto import tqdm
 
 from psilonnet._warnings import warn_user
 from psilonnet.estimators import BasePSiLON, check_parameters, plain_data
-from psilonnet.scale.cells import CellsFailedError, run_cells
+from psilonnet.scale.cells import CellsFailedError, outcomes
+from psilonnet.scale.files.blocks import check_apart
+from psilonnet.scale.many.file_rows import FileRows
 from psilonnet.scale.many.folder import ModelFolder
-from psilonnet.scale.many.groups import Groups, as_arrow, groups_of, key_column
+from psilonnet.scale.many.groups import groups_of
+from psilonnet.scale.many.shards import read_part, read_tasks, write_shard, write_task
+from psilonnet.scale.many.table_rows import TableRows
 from psilonnet.scale.many.task import GroupTask
 from psilonnet.scale.text_columns import is_text
 from psilonnet.tables import read_columns, warn_text
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-    from psilonnet.scale.cells import Cell
-    from psilonnet.scale.many.groups import Integers
+    from psilonnet.scale.many.groups import Groups
+    from psilonnet.scale.many.shards import TaskCell
 
-# A task has at most so many groups and, unless it is one group, so many rows: enough to fill the
-# populations that groups share, and short enough that a lost worker costs little.
-GROUPS_PER_TASK = 32
-ROWS_PER_TASK = 20_000
-FORMAT = 2  # of the index: from 2 on it has digests
+FORMAT = 3  # of the index: from 2 on it has digests, from 3 on the sizes of what was sampled
 RETRIES = 10  # of a task whose worker was lost
 SAMPLE = 100_000  # rows that tell what columns of text hold
 
@@ -41,6 +41,7 @@ def fit_many(
     estimator: BasePSiLON,
     out: str | os.PathLike[str],
     cluster: str | None = None,
+    max_group_rows: int | None = None,
     progress: bool = True,
 ) -> Path:
     """Fit one model per group of a table, and write each to a file.
@@ -51,7 +52,9 @@ def fit_many(
 
     Parameters
     ----------
-    table : pandas, polars or Arrow table
+    table : pandas, polars or Arrow table, or Parquet files
+        Files are a path, a pattern such as ``"in/*.parquet"``, a folder, or a list of these. They
+        may be larger than memory: their rows are dealt to shards on disk, in ``out/work``.
     by : str
         The column whose values are the groups: words, numbers, booleans, dates or times. Rows
         where it is missing belong to no group; they are left out, and a warning counts them.
@@ -66,6 +69,10 @@ def fit_many(
     cluster : str, optional
         ``None`` works in this process. ``"local"`` starts Ray on this machine, and any other
         value is the address of a Ray cluster; both need the extra ``ray``.
+    max_group_rows : int, optional
+        How many rows of a group are used at most. Of larger groups a sample is drawn, with the
+        ``random_state`` of the estimator; the index says so, and a warning. ``None`` is 100,000 for
+        files, and no limit for a table in memory.
     progress : bool, default=True
         Whether to show a progress bar with the time left. It counts tasks of up to 32 groups.
 
@@ -73,7 +80,8 @@ def fit_many(
     -------
     Path
         The index, a Parquet file with a line per group: group, rows, score (on held-out rows, NaN
-        if there were none), bound, sparsity, path, seconds, error, digest (of the rows).
+        if there were none), bound, sparsity, path, seconds, error, digest (of the rows),
+        sampled_from (how many rows the group has, if it is too large to use all).
 
     See Also
     --------
@@ -88,43 +96,103 @@ def fit_many(
     by, target = str(by), str(target)
     if by == target:
         raise ValueError(f"'by' and 'target' must be different columns. Both are {by!r}.")
-    rows = as_arrow(table, [by, target])
-    keys = key_column(rows, by)
-    rows = rows.set_column(rows.column_names.index(by), by, keys)
-    groups = groups_of(keys)
-    if not groups.names:
-        raise ValueError(f"At least one row must have a value in {by!r}. None of them has.")
+    if max_group_rows is not None and max_group_rows < 1:
+        raise ValueError(
+            f"The 'max_group_rows' must be at least 1. Got {max_group_rows!r} instead."
+        )
     folder = ModelFolder(out)
-    folder.begin(_settings(rows, by, target, estimator))
+    rows = _rows_of(table, (by, target, max_group_rows, _seed(estimator)), folder, progress)
+    if not rows.rows_in_all:
+        raise ValueError(f"At least one row must have a value in {by!r}. None of them has.")
+    folder.begin(_settings(rows.schema, by, target, estimator))
     task = GroupTask(folder, estimator, by, target)
     finished = folder.finished()
-    _check_rows(task, rows, groups, finished)
-    if len(groups.missing):
-        warn_user(
-            f"{len(groups.missing)} rows without a value in {by!r} belong to no group and are left "
-            "out. To fit a model for them, fill the column with a value of its own.",
-        )
-    _warn_text(rows.drop_columns([by, target]))  # warnings of single groups are not shown
-    cells = list(_write_tasks(rows, groups, folder, finished))
+    _write_shards(rows, task, finished, progress)
+    _warn_rows(rows, by)
+    _warn_text(rows, [by, target])  # warnings of single groups are not shown
+    cells = [cell for number in range(rows.shards) for cell in _missing(task, number, finished)]
     _run(task, cells, cluster, progress)
     folder.clear_work()
     return folder.merge()
 
 
-def _warn_text(rows: Any) -> None:
-    texts = [f.name for f in rows.schema if is_text(f.type) and "dictionary" not in str(f.type)]
+def _rows_of(
+    table: Any, asked: tuple[str, str, int | None, int], folder: ModelFolder, progress: bool
+) -> TableRows | FileRows:
+    """Return the rows to fit, in memory or in files."""
+    path = (str, os.PathLike)
+    listed = isinstance(table, (list, tuple)) and table and all(isinstance(t, path) for t in table)
+    if not (isinstance(table, path) or listed):
+        return TableRows(table, *asked)
+    rows = FileRows(table, *asked)
+    check_apart(rows.paths, folder.folder)
+    rows.survey(folder, progress=progress)
+    return rows
+
+
+def _seed(estimator: BasePSiLON) -> int:
+    """Return the seed of samples: a run that is started again must draw the same."""
+    given = estimator.get_params(deep=False)["random_state"]
+    return int(given) if isinstance(given, Integral) else 0
+
+
+def _write_shards(
+    rows: TableRows | FileRows, task: GroupTask, finished: Mapping[str, str], progress: bool
+) -> None:
+    """Write the rows of the groups that are not finished, shard by shard."""
+    rows.begin(task.folder, progress=progress)
+    hidden = not progress or rows.shards == 1
+    for number in tqdm(range(rows.shards), desc="shards", unit="shard", disable=hidden):
+        path = task.folder.rows(number)
+        if not path.exists():
+            part = rows.shard(number)
+            groups = groups_of(part.column(task.by).combine_chunks())
+            _check_rows(task, part, groups, finished)
+            write_shard(path, part, groups, finished, rows.large)
+    rows.end()
+
+
+def _missing(task: GroupTask, number: int, finished: Mapping[str, str]) -> Iterator[TaskCell]:
+    """Yield what is left of the tasks of a shard."""
+    for cell, names in read_tasks(task.folder.rows(number)):
+        left = [name for name in names if name not in finished]
+        if len(left) == len(names):
+            yield cell
+        elif left:  # it was split, and the run was stopped then
+            yield from (one for name, one in _split(task, cell) if name in left)
+
+
+def _warn_rows(rows: TableRows | FileRows, by: str) -> None:
+    """Warn of rows that no model sees."""
+    if rows.missing:
+        warn_user(
+            f"{rows.missing} rows without a value in {by!r} belong to no group and are left "
+            "out. To fit a model for them, fill the column with a value of its own.",
+        )
+    if rows.large:
+        warn_user(
+            f"{len(rows.large)} groups have more than {rows.most} rows, up to "
+            f"{max(rows.large.values())}. Their models are fitted to a sample of {rows.most} rows; "
+            "the column sampled_from of the index tells which they are. To use more rows, raise "
+            "'max_group_rows'.",
+        )
+
+
+def _warn_text(rows: TableRows | FileRows, others: list[str]) -> None:
+    columns = [field for field in rows.schema if field.name not in others]
+    texts = [f.name for f in columns if is_text(f.type) and "dictionary" not in str(f.type)]
     if texts:
-        warn_text(read_columns(rows.select(texts).slice(0, SAMPLE)))
+        warn_text(read_columns(rows.head(texts, SAMPLE)))
 
 
-def _settings(rows: Any, by: str, target: str, estimator: BasePSiLON) -> dict[str, Any]:
+def _settings(schema: Any, by: str, target: str, estimator: BasePSiLON) -> dict[str, Any]:
     parameters = {k: plain_data(v) for k, v in estimator.get_params(deep=False).items()}
     return {
         "format": FORMAT,
         "by": by,
         "target": target,
-        "keys": str(rows.column(by).type),
-        "columns": [name for name in rows.column_names if name not in (by, target)],
+        "keys": str(schema.field(by).type),
+        "columns": [name for name in schema.names if name not in (by, target)],
         "estimator": type(estimator).__name__,
         "parameters": {k: v for k, v in parameters.items() if k != "verbose"},
     }
@@ -145,76 +213,38 @@ def _check_rows(task: GroupTask, rows: Any, groups: Groups, finished: Mapping[st
         )
 
 
-def _plan_tasks(sizes: Integers, names: list[str]) -> list[list[int]]:
-    """Deal the groups into tasks: groups of similar size together, the largest first.
-
-    The plan depends on the groups alone, not on which of them are finished.
-
-    >>> _plan_tasks(np.array([5, 9000, 12000, 7]), ["d", "c", "b", "a"])
-    [[2], [1, 3, 0]]
-    """
-    order = sorted(range(len(names)), key=lambda k: (-sizes[k], names[k]))
-    tasks = max(1, -(-len(order) // GROUPS_PER_TASK))
-    most = -(-len(order) // tasks)  # so that the last task is as full as the others
-    planned: list[list[int]] = []
-    total = 0
-    for group in order:
-        full = not planned or len(planned[-1]) == most
-        if full or total + sizes[group] > ROWS_PER_TASK:
-            planned.append([])
-            total = 0
-        planned[-1].append(group)
-        total += int(sizes[group])
-    return planned
-
-
-def _write_tasks(
-    rows: Any, groups: Groups, folder: ModelFolder, finished: Mapping[str, str]
-) -> Iterator[Cell]:
-    """Write the rows of each task that is not finished to a file, and yield its cell."""
-    for planned in _plan_tasks(groups.sizes, groups.names):
-        left = [group for group in planned if groups.names[group] not in finished]
-        if left:
-            part = rows.take(np.concatenate([groups.rows(group) for group in left]))
-            yield _write_task(part, [groups.names[group] for group in left], folder)
-
-
-def _write_task(rows: Any, names: list[str], folder: ModelFolder) -> Cell:
-    task = hashlib.sha256(" ".join(names).encode()).hexdigest()[:16]
-    folder.write_table(folder.rows(task), rows)
-    return {"task": task}
-
-
-def _run(task: GroupTask, cells: list[Cell], cluster: str | None, progress: bool) -> None:
+def _run(task: GroupTask, cells: list[TaskCell], cluster: str | None, progress: bool) -> None:
     """Run all tasks; a group that takes its worker with it is found and named."""
-    shown: bool | str = "task" if progress else False
-    lost = _lost_tasks(task, cells, cluster, shown)
-    single = [cell for failed, _ in lost for cell in _split(task, failed)]
-    for cell, error in _lost_tasks(task, single, cluster, shown):
-        rows = task.read(cell["task"])
+    lost = _lost_tasks(task, cells, cluster, progress)
+    single = [cell for failed, _ in lost for _, cell in _split(task, failed)]
+    for cell, error in _lost_tasks(task, single, cluster, progress):
+        rows = read_part(cell)
         line = {"rows": len(rows), "error": f"{type(error).__name__}: {error}"}
-        task.write_lines(cell["task"], rows, [line])
+        task.write_lines(cell, rows, [line])
 
 
 def _lost_tasks(
-    task: GroupTask, cells: list[Cell], cluster: str | None, progress: bool | str
-) -> list[tuple[Cell, Exception]]:
-    """Run tasks and return those whose workers died again and again, with what Ray says."""
-    if not cells:
-        return []
-    try:
-        done = task.folder.done
-        run_cells(task, cells, done, cluster=cluster, retries=RETRIES, progress=progress)
-    except CellsFailedError as failed:
-        if not all(type(error).__module__.startswith("ray.") for _, error in failed.failures):
-            raise  # not the fault of a group: a full disk, a folder that is not there
-        return failed.failures
-    return []
+    task: GroupTask, cells: list[TaskCell], cluster: str | None, progress: bool
+) -> list[tuple[TaskCell, Exception]]:
+    """Run tasks and return those whose workers died again and again, with what Ray says.
+
+    This process writes nothing: the part of the index that a task writes is its result.
+    """
+    failures = []
+    with tqdm(total=len(cells), unit="task", disable=not (progress and cells)) as bar:
+        for cell, _, error in outcomes(task, cells, cluster, retries=RETRIES):
+            if error is not None:
+                failures.append((cell, error))
+            bar.update()
+    if not all(type(error).__module__.startswith("ray.") for _, error in failures):
+        raise CellsFailedError(failures)  # not the fault of a group: a full disk, no such folder
+    return failures
 
 
-def _split(task: GroupTask, cell: Cell) -> Iterator[Cell]:
+def _split(task: GroupTask, cell: TaskCell) -> Iterator[tuple[str, TaskCell]]:
     """Make a task of each group of a task."""
-    rows = task.read(cell["task"])
+    rows = read_part(cell)
     groups = task.groups(rows)
     for group, name in enumerate(groups.names):
-        yield _write_task(rows.take(groups.rows(group)), [name], task.folder)
+        path = task.folder.single(name)
+        yield name, write_task(path, rows.take(groups.rows(group)), name, cell.found)

@@ -6,7 +6,7 @@
     models/ab/c/*.psilon  256 x 16 folders: a million models are 250 files in each
     index/ab/*.parquet    the lines of one task each, complete or absent
     index.parquet         all lines
-    work/                 the rows of tasks that are not done yet
+    work/                 the rows of groups that are not done yet
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from psilonnet._extras import require
 from psilonnet._files import written
-from psilonnet.scale.many.groups import key_name
+from psilonnet.scale.many.keys import key_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -41,19 +41,23 @@ class ModelFolder:
         """Return the part of the index that a task writes."""
         return self.folder / "index" / task[:2] / f"{task}.parquet"
 
-    def rows(self, task: str) -> Path:
-        """Return the rows of a task."""
-        return self.folder / "work" / "rows" / task[:2] / f"{task}.parquet"
+    @property
+    def work(self) -> Path:
+        """The folder of what only an unfinished run needs."""
+        return self.folder / "work"
+
+    def rows(self, shard: int) -> Path:
+        """Return the rows of a shard."""
+        return self.work / "shards" / f"{shard:04d}.parquet"
+
+    def single(self, task: str) -> Path:
+        """Return the rows of a task that was made of one group of another."""
+        return self.work / "single" / task[:2] / f"{task}.parquet"
 
     @property
     def index(self) -> Path:
         """The file of all lines."""
         return self.folder / "index.parquet"
-
-    @property
-    def done(self) -> Path:
-        """The folder where the runner notes which tasks are done."""
-        return self.folder / "work" / "done"
 
     # What all models have in common.
 
@@ -124,4 +128,4 @@ class ModelFolder:
 
     def clear_work(self) -> None:
         """Remove what only an unfinished run needs."""
-        shutil.rmtree(self.folder / "work", ignore_errors=True)
+        shutil.rmtree(self.work, ignore_errors=True)

@@ -11,7 +11,9 @@ from psilonnet._warnings import warn_user
 from psilonnet.estimators import load_model
 from psilonnet.scale.failures import warn_far
 from psilonnet.scale.many.folder import ModelFolder
-from psilonnet.scale.many.groups import as_arrow, groups_of, key_column
+from psilonnet.scale.many.groups import groups_of
+from psilonnet.scale.many.keys import key_column
+from psilonnet.scale.many.table_rows import as_arrow
 from psilonnet.tables import OutOfRangeWarning
 
 if TYPE_CHECKING:

@@ -14,28 +14,29 @@ from psilonnet._extras import require
 from psilonnet.estimators import fit_together
 from psilonnet.scale.many.digests import digests_of, has_value
 from psilonnet.scale.many.groups import groups_of
+from psilonnet.scale.many.shards import read_part
 
 if TYPE_CHECKING:
     from psilonnet.estimators import BasePSiLON
     from psilonnet.scale.many.folder import ModelFolder
     from psilonnet.scale.many.groups import Groups
+    from psilonnet.scale.many.shards import TaskCell
 
 
 @dataclass(frozen=True)
 class GroupTask:
-    """A function over cells ``{"task": name}``; it depends on the rows of the task alone."""
+    """A function over tasks; what it does depends on the rows of the task alone."""
 
     folder: ModelFolder
     estimator: BasePSiLON
     by: str
     target: str
 
-    def __call__(self, cell: dict[str, Any]) -> None:
+    def __call__(self, cell: TaskCell) -> None:
         """Fit all groups of a task, unless its part of the index is there."""
-        shard = self.folder.shard(cell["task"])
-        if shard.exists():  # the worker was lost after the last write
+        if self.folder.shard(cell.task).exists():  # the worker was lost after the last write
             return
-        table = self.read(cell["task"])
+        table = read_part(cell)
         groups = self.groups(table)
         parts = [self._part(table.take(groups.rows(k))) for k in range(len(groups.names))]
         models = [clone(self.estimator).set_params(verbose=False) for _ in parts]
@@ -48,11 +49,7 @@ class GroupTask:
             {"rows": len(y), "seconds": seconds, **self._line(name, model, error)}
             for name, (_, y), model, error in zip(groups.names, parts, models, errors, strict=True)
         ]
-        self.write_lines(cell["task"], table, lines)
-
-    def read(self, task: str) -> Any:
-        """Return the rows of a task."""
-        return require("pyarrow.parquet", "parquet").read_table(self.folder.rows(task))
+        self.write_lines(cell, table, lines)
 
     def groups(self, rows: Any) -> Groups:
         """Return the groups of rows of a task, whose keys have the type of the whole table's."""
@@ -62,11 +59,13 @@ class GroupTask:
         """Return a digest of the rows of each group."""
         return digests_of(rows, groups, self.by, self.target)
 
-    def write_lines(self, task: str, rows: Any, lines: list[dict[str, Any]]) -> None:
+    def write_lines(self, cell: TaskCell, rows: Any, lines: list[dict[str, Any]]) -> None:
         """Write the part of the index about the groups of a task, a line for each."""
         groups = self.groups(rows)
+        found = [{"sampled_from": cell.found.get(name)} for name in groups.names]
+        lines = [line | own for line, own in zip(lines, found, strict=True)]
         table = _index_lines(groups.keys, lines, self.digests(rows, groups))
-        self.folder.write_table(self.folder.shard(task), table)
+        self.folder.write_table(self.folder.shard(cell.task), table)
 
     def _part(self, rows: Any) -> tuple[Any, Any]:
         """Return the columns and the target of a group, rows without a target left out."""
@@ -95,11 +94,12 @@ def _index_lines(keys: Any, lines: list[dict[str, Any]], digests: list[str]) -> 
         "group": keys,
         "rows": pa.array([line["rows"] for line in lines], pa.int64()),
         "digest": pa.array(digests, pa.string()),
+        "sampled_from": pa.array([line["sampled_from"] for line in lines], pa.int64()),
     }
     for name in numbers:
         given = [line.get(name) for line in lines]
         columns[name] = pa.array([math.nan if v is None else v for v in given], pa.float64())
     for name in ("path", "error"):
         columns[name] = pa.array([line.get(name) for line in lines], pa.string())
-    order = ["group", "rows", "score", "bound", "sparsity", "path", "seconds", "error", "digest"]
-    return pa.table({name: columns[name] for name in order})
+    order = ("group", "rows", "score", "bound", "sparsity", "path", "seconds", "error", "digest")
+    return pa.table({name: columns[name] for name in (*order, "sampled_from")})

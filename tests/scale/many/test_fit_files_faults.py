@@ -1,0 +1,106 @@
+"""Files whose driver is killed while it deals the rows and while the models are fitted."""
+
+import importlib.util
+import random
+import time
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from safetensors.numpy import load_file
+
+from disturbance import KILLS, Disturbed, needs_proc, two_nodes
+from psilonnet.scale.many.folder import ModelFolder
+
+DRIVER = Path(__file__).with_name("files_driver.py")
+
+
+def load_driver():
+    spec = importlib.util.spec_from_file_location("files_driver", DRIVER)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def driver(monkeypatch):
+    driver = load_driver()
+    for module, name in (
+        (driver.blocks, "BATCH"), (driver.file_rows, "BLOCK_ROWS"),
+        (driver.file_rows, "STRETCH_ROWS"), (driver.shards, "SHARD_CELLS"),
+        (driver.spill, "SHARD_CELLS"), (driver.shards, "GROUPS_PER_TASK"),
+        (driver.fit_module, "RETRIES"),
+    ):  # fmt: skip
+        monkeypatch.setattr(module, name, getattr(module, name))  # is put back at the end
+    return driver
+
+
+def start(tmp_path, *more):
+    folder = ModelFolder(tmp_path / "models")
+
+    def count():  # of what a run leaves on its way: stretches, shards, parts of the index
+        dealt = len(list(folder.work.glob("spill/*.arrow")))
+        return dealt + len(list(folder.work.glob("shards/*.parquet"))) + len(folder.shards())
+
+    words = [DRIVER, folder.folder, tmp_path / "in", *more]
+    return Disturbed(words, tmp_path / "driver.log", count)
+
+
+def check_same(folder, calm):
+    """Each group is there once, with the same rows and, to the last bit, the same numbers."""
+    lines, undisturbed = (
+        pd.read_parquet(path).set_index("group").sort_index().drop(columns="seconds")
+        for path in (folder / "index.parquet", calm)
+    )
+    pd.testing.assert_frame_equal(lines, undisturbed)
+    assert lines.error.isna().all()
+    assert (lines.sampled_from == 20).all()
+    assert len(list(folder.glob("models/**/*.psilon"))) == len(lines)
+    for path in lines.path:
+        ours, theirs = load_file(folder / path), load_file(calm.parent / path)
+        assert ours.keys() == theirs.keys()
+        assert all(np.array_equal(ours[name], theirs[name]) for name in ours)
+    assert not (folder / "work").exists()
+
+
+def test_driver_that_is_killed_in_mid_dealing_goes_on(tmp_path, driver):
+    driver.write_files(tmp_path / "in")
+    run = start(tmp_path)
+    run.wait_for_results(3)
+    first = tmp_path / "models" / "work" / "spill" / "00000.arrow"
+    written = first.stat().st_mtime_ns
+    run.restart_driver()
+    assert first.stat().st_mtime_ns == written
+    assert run.process.wait(timeout=300) == 0, run.said()
+    check_same(tmp_path / "models", driver.fit(tmp_path / "calm", tmp_path / "in"))
+
+
+@pytest.mark.long
+def test_driver_that_is_killed_again_and_again_at_random_moments_loses_nothing(tmp_path, driver):
+    driver.write_files(tmp_path / "in")
+    run, chance = start(tmp_path), random.Random(0)
+    for _ in range(KILLS):
+        if run.process.poll() == 0:
+            break
+        run.wait_for_results(run.count() + 1)
+        time.sleep(chance.uniform(0, 0.5))
+        if run.process.poll() is None:
+            run.restart_driver()
+    assert run.process.wait(timeout=600) == 0, run.said()
+    check_same(tmp_path / "models", driver.fit(tmp_path / "calm", tmp_path / "in"))
+
+
+@pytest.mark.long
+@needs_proc
+def test_workers_and_drivers_that_are_killed_lose_nothing(tmp_path, driver):
+    driver.write_files(tmp_path / "in")
+    with two_nodes() as (cluster, _):
+        run = start(tmp_path, cluster.address, 100)
+        run.wait_for_results(5)
+        run.restart_driver()
+        run.kill_workers(KILLS // 2)
+        run.restart_driver()
+        run.kill_workers(KILLS - KILLS // 2)
+        assert run.process.wait(timeout=900) == 0, run.said()
+    check_same(tmp_path / "models", driver.fit(tmp_path / "calm", tmp_path / "in"))
