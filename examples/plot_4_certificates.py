@@ -6,11 +6,15 @@ A diagnosis from thirty measured numbers. Each measurement has an error. The cer
 by row, how large an error of all of them together can be before the decision could change at all.
 """
 
-from sklearn.datasets import load_breast_cancer
+import sys
+
+import matplotlib.pyplot as plt
+import numpy as np
+from sklearn.datasets import load_breast_cancer, load_diabetes
 from sklearn.model_selection import train_test_split
 
-from psilonnet import PSiLONClassifier
-from psilonnet.plot import CertifiedRadiusDisplay
+from psilonnet import PSiLONClassifier, PSiLONRegressor
+from psilonnet.plot import CertifiedRadiusDisplay, RobustnessDisplay
 
 X, y = load_breast_cancer(return_X_y=True, as_frame=True)
 X_train, X_test, y_train, y_test = train_test_split(X, y, random_state=0, stratify=y)
@@ -18,6 +22,37 @@ model = PSiLONClassifier(width=64, depth=2, max_steps=500, random_state=0, verbo
 model.fit(X_train, y_train)
 right = model.predict(X_test) == y_test
 print(f"accuracy {right.mean():.3f}")
+
+# %%
+# Left: below the blue line nothing within the move can flip the decision: that is proven. Above the
+# orange line a row was found, within the move, that gets the other class. Between the two nobody
+# knows yet; the better the proof and the attack, the narrower the gap. Right: a prediction of a
+# number has no class to flip to. It has a range, which holds it whatever moves; here that of one
+# patient.
+
+numbers, progress = load_diabetes(return_X_y=True, as_frame=True)
+regressor = PSiLONRegressor(width=64, depth=2, max_steps=500, random_state=0, verbose=False)
+regressor.fit(numbers[1:], progress[1:])
+patient, sizes = numbers[:1], np.linspace(0, 0.5, 11)
+ranges = [regressor.output_range(patient, size, method="local") for size in sizes]
+low, high = np.array(ranges)[..., 0].T
+
+figure, (left, right) = plt.subplots(1, 2, figsize=(9.6, 3.6), layout="constrained")
+RobustnessDisplay.from_estimator(model, X_test, y_test, ax=left)
+right.fill_between(sizes, low, high, alpha=0.2, linewidth=0, label="proven range")
+right.axhline(regressor.predict(patient)[0], linewidth=1.5, label="prediction")
+right.set(xlabel=left.get_xlabel(), ylabel="progress of the disease", xlim=(0, 0.5))
+right.legend(frameon=False, loc="upper left")
+right.spines[["top", "right"]].set_visible(False)
+if sys.argv[1:]:  # python examples/plot_4_certificates.py docs/certificates.png
+    figure.savefig(sys.argv[1], dpi=110)
+
+# %%
+# A row that was refuted can be looked at: it is a row of the same table, within the very move.
+
+rows, moved = model.counterexample(X_test, 0.3)
+print(f"{len(rows)} of {len(X_test)} decisions flip; the first one moves to")
+print(moved.iloc[0].round(3).head())
 
 # %%
 # The share of test rows that are classified rightly, and provably stay so. "Local" looks at the

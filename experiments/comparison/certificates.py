@@ -2,39 +2,48 @@
 
 Four networks of three hidden layers (256 wide, 3,000 steps) per table, each at the strength with
 the least validation loss: P-Net, P-ResNet, S-Net, and a plain network without regularisation; and
-"psilonnet", the average that our estimators make by default of the training rows alone. Moves are
-in standard deviations of the encoded columns, all columns at once.
+"psilonnet", the average that our estimators make by default of the training rows alone, chosen
+with selection="balanced" and "provable" from one training. Moves are in standard deviations of the
+encoded columns, all columns at once. P-Net and psilonnet come first, table by table.
 
-    python -m experiments.comparison.certificates --data DIR [--cluster local]
+    python -m experiments.comparison.certificates --data DIR [--so-far] [--cluster local]
 """
 
 from __future__ import annotations
 
-import json
 from functools import partial
 from statistics import median
+from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 import torch
 
-from experiments.cells import experiment_arguments, run_study, write_csv
+from experiments.cells import experiment_arguments, missing_note, run_study, write_csv
 from experiments.data import TWELVE, load_table, make_parts, reported_loss
 from experiments.frames import fit_ours, make_frames, mean_loss
 from experiments.grid import make_run, start_net
-from psilonnet.certify import Box, attack, input_moves, local_moves
+from psilonnet.certify import Box, Certifier, attack, input_moves, local_moves
 from psilonnet.functional import path_norm, product_bound
 from psilonnet.nn import AveragedNet
 from psilonnet.tables import read_columns
 from psilonnet.training import STRENGTHS, Narrowing, Plan, Rows, repeat_member, take_members
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from torch import Tensor
+
     from experiments.cells import Cell
     from experiments.data import Parts, Table
     from experiments.frames import Part
+    from experiments.gather import StudyResults
     from psilonnet.nn import Network
 
 MODELS = {"P-Net": STRENGTHS, "P-ResNet": STRENGTHS, "S-Net": STRENGTHS, "S-Net without WN": (0.0,)}
 DEFAULT = "psilonnet"
+SELECTIONS = ("balanced", "provable")
+FIRST = ("P-Net", DEFAULT)  # of the models
+METHODS = ("global", "local", "linear")
 PLAN = Plan(steps=3000, evaluate_every=50, matmul_precision="medium", progress=False)
 SIZES = (0.01, 0.05, 0.1, 0.25)
 ROWS = 500
@@ -59,9 +68,7 @@ def encoded_rows(model: Any, part: Part) -> Rows:
     return Rows(x, torch.as_tensor(y).reshape(-1, 1))
 
 
-def margins_of(
-    task: str, outputs: torch.Tensor, target: torch.Tensor
-) -> tuple[torch.Tensor, torch.Tensor]:
+def margins_of(task: str, outputs: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
     """Return how far each output may move and still be right, and the direction that is worst.
 
     The margin is negative where the output is wrong already. Both have shape (rows,).
@@ -99,42 +106,59 @@ def bounds_of(net: Network | AveragedNet) -> Cell:
     }
 
 
+def proven(
+    net: AveragedNet, task: str, rows: tuple[Tensor, Tensor], size: float, method: str
+) -> Tensor:
+    """Return True for the rows that are right and proven to stay so within a size."""
+    x, y = rows
+    certifier = Certifier(net)
+    if task == "classification":
+        stays = torch.from_numpy(certifier.is_robust(x, size, method=method))
+        return stays & (margins_of(task, net(x)[:, 0], y)[0] > 0)
+    low, high = (end[:, 0] for end in certifier.output_range(x, size, method=method))
+    return torch.from_numpy((low > y.numpy() - TOLERANCE) & (high < y.numpy() + TOLERANCE))
+
+
 def measure(given: Network | AveragedNet, task: str, rows: Rows) -> Cell:
-    """Return bounds, what a search finds, and certified and attacked accuracies."""
+    """Return bounds, what the attack finds, and certified and attacked accuracies.
+
+    The seconds of a method are those of all rows, together with what was there before it.
+    """
     net = AveragedNet.of(given)
     x, y = rows.x[:ROWS].double(), rows.y[:ROWS, 0].double()
     one = torch.ones(1, 1, dtype=torch.float64)
-    asked = one.expand(len(x), 1, 1)
     everywhere = float(input_moves(net, one).sum())
     margins, worst = margins_of(task, net(x)[:, 0], y)
     cell: Cell = {
         **bounds_of(given),
         "merged": everywhere,
-        "right": float((margins > 0).double().mean()),
+        "rows": len(x),
+        "right": _share(margins > 0),
         "median_radius": float(margins.clamp(min=0).median()) / everywhere,
     }
     for size in SIZES:
         box = torch.full_like(x, size)
-        near = local_moves(net, x, box, asked)[:, 0]
-        harm = worst.reshape(-1, 1, 1)
-        found = attack(net, x, Box.of(box), harm).moves[:, 0]
+        near = local_moves(net, x, box, one.expand(len(x), 1, 1))[:, 0]
+        harm = attack(net, x, Box.of(box), worst.reshape(-1, 1, 1)).moves[:, 0]
         cell[f"local_{size}"] = float(near.max()) / size
-        cell[f"found_{size}"] = float(found.max()) / size
-        cell[f"certified_{size}"] = float((near < margins).double().mean())
-        cell[f"certified_global_{size}"] = float((size * everywhere < margins).double().mean())
-        cell[f"attacked_{size}"] = float((found < margins).double().mean())
+        cell[f"found_{size}"] = float(harm.max()) / size
+        for method in METHODS:
+            begin = perf_counter()
+            cell[f"{method}_proven_{size}"] = _share(proven(net, task, (x, y), size, method))
+            cell[f"{method}_seconds_{size}"] = perf_counter() - begin
+        cell[f"attacked_{size}"] = _share(harm < margins)
     return cell
 
 
+def _share(found: Tensor) -> float:
+    return float(found.double().mean())
+
+
 def compute(cell: Cell, *, data: str) -> Cell:
-    """Train and measure one model on one table."""
+    """Train and measure the models of a cell; each is a line."""
     table = load_table(cell["dataset"], data)
     if cell["model"] == DEFAULT:
-        frames = make_frames(table, seed=0)
-        model = fit_ours(table.task, frames, "user")
-        loss = mean_loss(table.task, model, frames["test"])
-        found = measure(model.net_, table.task, encoded_rows(model, frames["test"]))
-        return {**_head(table, loss, model.reg_strength_), **found}
+        return {"lines": _default_lines(table)}
     parts = make_parts(table, seed=0)
     net, strength = train(cell["model"], table, parts)
     with torch.no_grad():
@@ -143,32 +167,75 @@ def compute(cell: Cell, *, data: str) -> Cell:
         loss = float((outputs - parts.test.y).square().mean())
     else:
         loss = float(torch.nn.functional.binary_cross_entropy_with_logits(outputs, parts.test.y))
-    return {**_head(table, loss, strength), **measure(net, table.task, parts.test)}
+    head = _head(cell["model"], table, loss, strength)
+    return {"lines": [{**head, **measure(net, table.task, parts.test)}]}
 
 
-def _head(table: Table, loss: float, strength: float) -> Cell:
+def _default_lines(table: Table) -> list[Cell]:
+    """Return a line for each selection from one training of the default."""
+    frames = make_frames(table, seed=0)
+    fitted = fit_ours(table.task, frames, "user")
+    lines = []
+    for selection in SELECTIONS:
+        model = fitted.with_selection(selection)
+        loss = mean_loss(table.task, model, frames["test"])
+        head = _head(f"{DEFAULT} {selection}", table, loss, model.reg_strength_)
+        rows = encoded_rows(model, frames["test"])
+        lines.append({**head, **measure(model.net_, table.task, rows)})
+    return lines
+
+
+def _head(model: str, table: Table, loss: float, strength: float) -> Cell:
     loss = reported_loss(table.task, loss)
-    return {"task": table.task, "test_loss": loss, "reg_strength": strength}
+    return {"model": model, "task": table.task, "test_loss": loss, "reg_strength": strength}
+
+
+def all_cells() -> list[Cell]:
+    """Return all cells, those of the models that are asked about most first."""
+    others = [model for model in MODELS if model not in FIRST]
+    pairs = [(name, model) for models in (FIRST, others) for name in TWELVE for model in models]
+    return [{"dataset": name, "model": model, "proofs": "linear"} for name, model in pairs]
+
+
+def ratios(lines: list[Cell]) -> dict[str, float]:
+    """Return for each size and method the median of what is proven over what survives."""
+    return {
+        f"{method}_{size}": median(
+            line[f"{method}_proven_{size}"] / line[f"attacked_{size}"]
+            for line in lines
+            if line[f"attacked_{size}"] > 0
+        )
+        for size in SIZES
+        for method in METHODS
+    }
+
+
+def write_report(cells: list[Cell], results: StudyResults, path: Path) -> None:
+    """Write what is finished as a table, with a note of what is not."""
+    lines = [line for cell in cells if cell in results for line in results[cell]["lines"]]
+    words = ["# Right and proven, over right and surviving the attack: medians over the tables\n"]
+    words += [missing_note(cells, results)]
+    head = ["model", "tables", *(f"{size}: {' / '.join(METHODS)}" for size in SIZES)]
+    words += [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
+    for model in dict.fromkeys(line["model"] for line in lines):
+        own = [line for line in lines if line["model"] == model]
+        found = ratios(own)
+        shown = [" / ".join(f"{found[f'{m}_{size}']:.2f}" for m in METHODS) for size in SIZES]
+        words.append(f"| {' | '.join([model, str(len(own)), *shown])} |")
+    path.write_text("\n".join(words) + "\n", encoding="utf-8")
 
 
 def main() -> None:
-    """Run all cells and write ``certificates.csv``."""
-    arguments = experiment_arguments("Certificates on real tables.")
-    models = (*MODELS, DEFAULT)
-    cells = [{"dataset": name, "model": model} for name in TWELVE for model in models]
+    """Run all cells; write ``certificates.md``, and ``certificates.csv`` if they are all there."""
+    arguments = experiment_arguments("Certificates on real tables.", so_far=True)
+    cells = all_cells()
     results = run_study("certificates", compute, cells, arguments)
     if arguments.only:
         return
-    write_csv([cell | results[cell] for cell in cells], arguments.results / "certificates.csv")
-    figures: dict[str, float] = {}
-    for model in models:
-        own = [results[cell] for cell in cells if cell["model"] == model]
-        name = model.lower().replace(" ", "_").replace("-", "_")
-        figures[f"{name}_merged_over_found"] = median(r["merged"] / r["found_0.01"] for r in own)
-        figures[f"{name}_median_radius"] = median(r["median_radius"] for r in own)
-        figures[f"{name}_certified_0.1"] = median(r["certified_0.1"] for r in own)
-        figures[f"{name}_attacked_0.1"] = median(r["attacked_0.1"] for r in own)
-    print(json.dumps(figures))
+    write_report(cells, results, arguments.results / "certificates.md")
+    if all(cell in results for cell in cells):
+        lines = [{"dataset": c["dataset"], **line} for c in cells for line in results[c]["lines"]]
+        write_csv(lines, arguments.results / "certificates.csv")
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ from psilonnet.plot.features import FeatureSensitivityDisplay, shortened
 from psilonnet.plot.history import TrainingCurvesDisplay
 from psilonnet.plot.path import RegularizationPathDisplay
 from psilonnet.plot.radius import CertifiedRadiusDisplay
+from psilonnet.plot.robustness import RobustnessDisplay
 from psilonnet.plot.style import BLUE, GREY, quieten
 from psilonnet.plot.trade_off import TradeOffDisplay
 
@@ -13,6 +14,7 @@ __all__ = [
     "CertifiedRadiusDisplay",
     "FeatureSensitivityDisplay",
     "RegularizationPathDisplay",
+    "RobustnessDisplay",
     "TradeOffDisplay",
     "TrainingCurvesDisplay",
     "quieten",

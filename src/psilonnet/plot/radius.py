@@ -67,7 +67,7 @@ class CertifiedRadiusDisplay:
                 f"{type(estimator).__name__}: use its output_range() instead."
             )
         radius = estimator.certified_radius(X, method=method)
-        counted = radius >= 0 if y is None else _is_right(estimator, X, y)
+        counted = radius >= 0 if y is None else is_right(estimator, X, y)
         display = cls(radius=radius, counted=counted, name=name or f"proven, {method}")
         return display.plot(ax=ax)
 
@@ -92,7 +92,7 @@ class CertifiedRadiusDisplay:
         return self
 
 
-def _is_right(estimator: Any, X: Any, y: Any) -> Array:  # noqa: N803
+def is_right(estimator: Any, X: Any, y: Any) -> Array:  # noqa: N803
     """Return which rows are classified rightly; labels that are all unknown are a mistake."""
     labels, classes = column_or_1d(y), estimator.classes_.tolist()
     if not set(labels.tolist()) & set(classes):
