@@ -47,6 +47,7 @@ PAGES = [
     "README.md",
     "docs/cells.md",
     "docs/certificates.md",
+    "docs/coverage.md",
     "docs/files.md",
     "docs/getting_started.md",
     "docs/many.md",
