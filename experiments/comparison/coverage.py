@@ -41,8 +41,11 @@ COVERAGE, SIZES, SPLITS, ROWS = 0.9, (0.02, 0.05), 20, 1000
 SETTINGS: dict[str, Any] = {"designs": [Design()], "width": 64, "depth": 2, "max_steps": 400}
 EFFORT = Effort(climbs=2, steps=10, sweep=False)
 TREES, RATE = 100, 0.1  # of CatBoost
-OURS, MAPIE, CQR, CATBOOST = "psilonnet", "MAPIE split", "MAPIE quantiles", "CatBoost quantiles"
-ONLY_NUMBERS = (CQR, CATBOOST)
+OURS, OUR_QUANTILES = "psilonnet", "psilonnet quantiles"
+MAPIE, CQR, CATBOOST = "MAPIE split", "MAPIE quantiles", "CatBoost quantiles"
+MODELS = (OURS, OUR_QUANTILES, MAPIE, CQR, CATBOOST)
+ONLY_NUMBERS = (OUR_QUANTILES, CQR, CATBOOST)
+LEVELS = ((1 - COVERAGE) / 2, (1 + COVERAGE) / 2)
 FIGURES = (
     "score", "held_out_coverage", "held_out_width", "coverage", "width",
     *(f"{name}_{size}" for size in SIZES for name in ("attacked", "delta_coverage", "delta_width")),
@@ -89,8 +92,9 @@ def attacked(model: Any, x: pd.DataFrame, y: np.ndarray, size: float) -> pd.Data
     if hasattr(model, "classes_"):
         away = np.where(y > 0, -1.0, 1.0)
     else:
-        away = np.where(model.predict(x) >= y, 1.0, -1.0)
-    direction = torch.from_numpy(away).reshape(-1, 1, 1)
+        middle = model.predict(x).reshape(len(y), -1).mean(axis=1)
+        away = np.where(middle >= y, 1.0, -1.0)
+    direction = torch.from_numpy(away).reshape(-1, 1, 1).expand(-1, 1, model.net_.outputs)
     worst = attack(model.net_, encoded, Box.of(radius), direction, effort=EFFORT).points[:, 0]
     moved = (worst - encoded).numpy()
     read = x.copy()
@@ -100,9 +104,10 @@ def attacked(model: Any, x: pd.DataFrame, y: np.ndarray, size: float) -> pd.Data
     return read
 
 
-def measure_ours(task: str, parts: dict[str, Part], calm: Part, test: Part) -> Cell:
+def measure_ours(name: str, task: str, parts: dict[str, Part], calm: Part, test: Part) -> Cell:
     """Fit our estimator, and count how often it is right about where the truth is."""
-    model = fit_ours(task, parts, "user", **SETTINGS)
+    own = {"loss": "quantile", "quantile": LEVELS} if name == OUR_QUANTILES else {}
+    model = fit_ours(task, parts, "user", **SETTINGS, **own)
     found: Cell = {"score": model.score(test.x, test.y)}
     found["held_out_coverage"], found["held_out_width"] = said(model, test.x, test.y).figures
     model.conformalize(calm.x, calm.y)
@@ -119,7 +124,7 @@ def measure_rival(name: str, task: str, train: Rows, calm: Rows, test: Rows) -> 
     """Fit another library's model, and count the same."""
     ensemble = import_module("sklearn.ensemble")
     if name == CATBOOST:
-        levels = f"{(1 - COVERAGE) / 2:.3g},{(1 + COVERAGE) / 2:.3g}"
+        levels = ",".join(f"{level:.3g}" for level in LEVELS)
         model = import_module("catboost").CatBoostRegressor(
             loss_function=f"MultiQuantile:alpha={levels}",
             iterations=TREES,
@@ -159,8 +164,8 @@ def compute(cell: Cell, *, data: str) -> Cell:
     calm, test = (Part(p.x[:ROWS], p.y[:ROWS]) for p in (parts["valid"], parts["test"]))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", OutOfRangeWarning)
-        if cell["model"] == OURS:
-            return measure_ours(table.task, parts, calm, test)
+        if cell["model"] in (OURS, OUR_QUANTILES):
+            return measure_ours(cell["model"], table.task, parts, calm, test)
         own = (_as_numbers(part) for part in (parts["train"], calm, test))
         return measure_rival(cell["model"], table.task, *own)
 
@@ -178,7 +183,7 @@ def all_cells(data: str) -> list[Cell]:
     tasks = {name: load_table(name, data).task for name in EIGHT}
     return [
         {"dataset": name, "seed": seed, "model": model}
-        for model in (OURS, MAPIE, CQR, CATBOOST)
+        for model in MODELS
         for seed in range(SPLITS)
         for name in EIGHT
         if tasks[name] == "regression" or model not in ONLY_NUMBERS
@@ -189,7 +194,7 @@ def means_of(cells: list[Cell], results: Any) -> list[Cell]:
     """Return a line for each table and model: means over the splits."""
     lines = []
     for name in EIGHT:
-        for model in (OURS, MAPIE, CQR, CATBOOST):
+        for model in MODELS:
             found = [results[c] for c in cells if (c["dataset"], c["model"]) == (name, model)]
             if found:
                 means = {

@@ -13,6 +13,7 @@ from psilonnet.certify import Perturbation
 from psilonnet.deploy import write_model_file
 from psilonnet.deploy.model_file import read_model_file
 from psilonnet.estimators.coverage import possible_classes
+from psilonnet.estimators.targets import QuantileTarget
 
 DESIGNS = [Design(), Design(directions="l2", pieces=3, columns="clipped")]
 SETTINGS = {**QUICK, "designs": DESIGNS, "width": 12}
@@ -284,3 +285,55 @@ def test_rows_of_unknown_classes_make_all_sets_larger(models, rows):
     y[:] = "huge"
     with pytest.raises(ValueError, match="must be classes of the model"):
         model.conformalize(rows[1][0], y.astype(str))
+
+
+def test_several_quantiles_are_conformalized_quantile_regression(rows, tmp_path):
+    levels = (0.05, 0.25, 0.5, 0.75, 0.95)
+    model = PSiLONRegressor(**QUICK, loss="quantile", quantile=levels).fit(*rows[0][:2])
+    low, high = model.predict_interval(rows[1][0])  # from held-out rows
+    assert low.shape == (160,)
+    assert 0.8 < ((low <= rows[1][1]) & (rows[1][1] <= high)).mean() < 1
+    model.conformalize(*rows[1][:2])
+    known, quantiles = model.predict(rows[1][0]), model.predict(rows[2][0])
+    y = rows[1][1]
+    for coverage, first, rank in ((0.9, 0, 145), (0.5, 1, 81), (0.7, 0, 113)):
+        last = -1 - first
+        outside = np.sort(np.maximum(known[:, first] - y, y - known[:, last]))[rank - 1]
+        low, high = model.predict_interval(rows[2][0], coverage)
+        np.testing.assert_allclose(low, quantiles[:, first] - outside, rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(high, quantiles[:, last] + outside, rtol=1e-9, atol=1e-9)
+    assert np.ptp(high - low) > 0.01 * np.mean(high - low)  # the width follows the row
+    read = moved(rows[2][0], np.random.default_rng(0), 0.0, 9)
+    lower, upper = model.predict_interval(
+        read, 0.7, delta={"joined": 9, "city": "any"}, method="local"
+    )
+    assert (lower <= low).all()
+    assert (upper >= high).all()
+    model.save(tmp_path / "model")
+    again = psilonnet.load(tmp_path / "model").predict_interval(rows[2][0], 0.7)
+    np.testing.assert_array_equal(again, (low, high))
+
+
+def test_quantiles_that_would_cross_meet_halfway():
+    target = QuantileTarget(np.zeros(2), np.ones(2), (0.1, 0.9))
+    ends = np.array([[0.0, 1.0], [0.0, 4.0]])
+    low, high = target.interval(ends, ends, np.array([-1.0]), 0.5)
+    np.testing.assert_allclose(low[:, 0], [0.5, 1.0], atol=1e-12)
+    np.testing.assert_allclose(high[:, 0], [0.5, 3.0], atol=1e-12)
+
+
+def test_intervals_of_counts_grow_like_the_root_of_the_mean(rows):
+    rng = np.random.default_rng(0)
+    counts = [rng.poisson(np.exp(1 + part[1])) for part in rows]
+    model = PSiLONRegressor(**QUICK, loss="poisson").fit(rows[0][0], counts[0])
+    model.conformalize(rows[1][0], counts[1])
+    mean = model.predict(rows[1][0])
+    error = np.sort(np.abs(counts[1] - mean) / np.sqrt(mean))[145 - 1]
+    new = model.predict(rows[2][0])
+    low, high = model.predict_interval(rows[2][0])
+    np.testing.assert_allclose(high, new + error * np.sqrt(new), rtol=1e-9)
+    np.testing.assert_allclose(low, np.maximum(new - error * np.sqrt(new), 0), atol=1e-9)
+    read = moved(rows[2][0], rng, 0.0, 9)
+    lower, upper = model.predict_interval(read, delta={"joined": 9, "city": "any"})
+    assert (lower <= low).all()
+    assert (upper >= high).all()

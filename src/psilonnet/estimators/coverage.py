@@ -108,12 +108,6 @@ class CoveredModel(ExportedModel):
         return known.threshold(coverage)
 
 
-def widened(low: Array, high: Array, error: Array) -> tuple[Array, Array]:
-    """Return ranges of predictions made wider by an error, rounded outward."""
-    out = error + 4e-16 * (np.maximum(np.abs(low), np.abs(high)) + np.abs(error))
-    return low - out, high + out
-
-
 def possible_classes(margins: Array, threshold: float) -> Array:
     """Return which classes some row of a box would have in its set, of shape (rows, classes).
 

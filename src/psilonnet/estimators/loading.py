@@ -85,7 +85,7 @@ def _rebuild(manifest: dict[str, Any], tensors: dict[str, Tensor]) -> BasePSiLON
     # Files of format 2 have no errors.
     errors = [tensors.pop(f"errors.{name}", None) for name in ("values", "mass")]
     model.net_ = net_from_tensors(manifest["parts"], tensors, numbers=numbers, outputs=outputs)
-    kinds = 1 if isinstance(model.target_, ClassTarget) else outputs
+    kinds = 1 if isinstance(model.target_, ClassTarget) else model.target_.error_kinds
     model._known_errors = _errors_from_file(manifest.get("errors"), errors, kinds)
     near, exact = (read_number(manifest["sparsity"][word], least=0.0) for word in ("near", "exact"))
     check_file(max(near, exact) <= 1, "a share of zeros is above 1")

@@ -10,7 +10,6 @@ from sklearn.base import RegressorMixin
 
 from psilonnet.estimators.base import BasePSiLON
 from psilonnet.estimators.counterexamples import range_goals, refuted_rows
-from psilonnet.estimators.coverage import widened
 from psilonnet.estimators.measures import number_measures
 from psilonnet.estimators.objectives import (
     check_counts,
@@ -236,11 +235,17 @@ class PSiLONRegressor(RegressorMixin, BasePSiLON):  # type: ignore[misc]
     ) -> tuple[Array, Array]:
         """Return intervals that hold the true target of a new row, with a probability.
 
-        An interval is the prediction plus and minus one error. After :meth:`conformalize` it
-        holds the truth with at least the asked probability, if the new row and the conformalized
-        ones are exchangeable. Without it, the error is a quantile of those on rows held out in
-        the fit, and the coverage is empirical: these errors are of one network for each pick,
-        slightly larger than those of the average of five; and the same rows chose the average.
+        An interval is the prediction plus and minus one error, the same for all rows. With several
+        quantiles its width follows the row: it goes from one quantile less an error to another
+        plus that error, for the pair that is nearest to the coverage (conformalized quantile
+        regression); and for ``loss="poisson"`` the error is in roots of the mean, and no end is
+        below 0.
+
+        After :meth:`conformalize` an interval holds the truth with at least the asked probability,
+        if the new row and the conformalized ones are exchangeable. Without it, the error is a
+        quantile of those on rows held out in the fit, and the coverage is empirical: these errors
+        are of one network for each pick, slightly larger than those of the average of five; and
+        the same rows chose the average.
         After a fit with ``groups`` nothing is promised for rows of new groups, unless whole
         groups were conformalized.
 
@@ -261,14 +266,14 @@ class PSiLONRegressor(RegressorMixin, BasePSiLON):  # type: ignore[misc]
 
         Returns
         -------
-        low, high : ndarray of the shape of the predictions
+        low, high : ndarray of shape (rows,) or (rows, targets)
             Of several targets each is covered by itself, and all together less often.
         """
         error = self._threshold(coverage)
-        if delta is None:
-            middle = self._outputs(X)
-            return self._shaped(*widened(middle, middle, error))
-        return self._shaped(*widened(*self._ranges(X, delta, method), error))
+        ends = (self._outputs(X),) * 2 if delta is None else self._ranges(X, delta, method)
+        low, high = self.target_.interval(*ends, error, coverage)
+        alone = self._one_target or self.target_.is_sorted
+        return (low[:, 0], high[:, 0]) if alone else (low, high)
 
     def _ranges(self, X: Any, delta: Any, method: str) -> tuple[Array, Array]:
         """Return what holds all predictions in the boxes, both of shape (rows, targets)."""
@@ -336,10 +341,12 @@ class PSiLONRegressor(RegressorMixin, BasePSiLON):  # type: ignore[misc]
         return self._compare(self.target_.decode(outputs), self.target_.restore(y), weight)
 
     def _errors(self, outputs: Array, y: Array) -> Array:
-        return np.asarray(np.abs(self.target_.decode(outputs) - self.target_.restore(y)))
+        return np.asarray(
+            self.target_.errors(self.target_.restore(y), self.target_.decode(outputs))
+        )
 
     def _row_errors(self, X: Any, y: Any) -> Array:
-        return np.asarray(np.abs(self._outputs(X) - self._check_target(y)))
+        return np.asarray(self.target_.errors(self._check_target(y), self._outputs(X)))
 
     def _measure_rows(self, X: Any, y: Any) -> NumberMeasures:
         return self._compare(self._outputs(X), self._check_target(y))

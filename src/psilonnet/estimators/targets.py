@@ -121,6 +121,30 @@ class NumberTarget:
         half = self.scale * moved * (1 + 1e-12) + 1e-15 * np.abs(middle)
         return middle - half, middle + half
 
+    @property
+    def error_kinds(self) -> int:
+        """The number of columns of errors."""
+        return self.outputs
+
+    def errors(self, y: Floats, predicted: Floats) -> Floats:
+        """Return how far off predictions are, of shape (rows, kinds); intervals allow for it."""
+        return np.abs(y - predicted)
+
+    def interval(
+        self, low: Floats, high: Floats, error: Floats, coverage: float
+    ) -> tuple[Floats, Floats]:
+        """Return what holds all y that are no farther off than an error from some prediction.
+
+        Parameters
+        ----------
+        low, high : ndarray of the shape of predictions
+            What holds all predictions.
+        error : ndarray of shape (kinds,)
+        coverage : float
+            What the errors are for.
+        """
+        return _outward(low, high, error)
+
     def score(self, y: Floats, outputs: Floats, weight: Floats) -> float | None:
         """Return the mean R^2 over the targets, for encoded y; one row has none."""
         return float(r2_score(y, outputs, sample_weight=weight)) if len(y) > 1 else None
@@ -178,6 +202,34 @@ class QuantileTarget(NumberTarget):
         low, high = super().limits(outputs, moved)
         return (np.sort(low, axis=1), np.sort(high, axis=1)) if self.is_sorted else (low, high)
 
+    @property
+    def error_kinds(self) -> int:
+        """One for each pair of quantiles, from the outermost inward."""
+        return len(self.levels) // 2 if self.is_sorted else super().error_kinds
+
+    def errors(self, y: Floats, predicted: Floats) -> Floats:
+        """Return how far y lies outside of each pair of quantiles; below 0 inside of it."""
+        if not self.is_sorted:
+            return super().errors(y, predicted)
+        pairs = np.arange(self.error_kinds)
+        return np.maximum(predicted[:, pairs] - y, y - predicted[:, -1 - pairs])
+
+    def interval(
+        self, low: Floats, high: Floats, error: Floats, coverage: float
+    ) -> tuple[Floats, Floats]:
+        """Move the quantiles of the pair that is nearest to the coverage outward by its error.
+
+        An error below 0 moves them inward, and where they would cross they meet halfway.
+        """
+        if not self.is_sorted:
+            return super().interval(low, high, error, coverage)
+        spans = [self.levels[-1 - k] - self.levels[k] for k in range(self.error_kinds)]
+        pair = int(np.abs(np.array(spans) - coverage).argmin())
+        ends = low[:, [pair]], high[:, [-1 - pair]]
+        bottom, top = _outward(*ends, error[[pair]])
+        crossed, middle = bottom > top, (ends[0] + ends[1]) / 2
+        return np.where(crossed, middle, bottom), np.where(crossed, middle, top)
+
     def score(self, y: Floats, outputs: Floats, weight: Floats) -> float | None:
         """Return R^2, of several quantiles the mean D^2 of their pinball losses."""
         if not self.is_sorted or len(y) < 2:
@@ -230,6 +282,18 @@ class CountTarget(NumberTarget):
         low, high = (np.exp(np.minimum(z, LARGEST_LOG)) for z in super().limits(outputs, moved))
         return low * (1 - 1e-14), high * (1 + 1e-14)
 
+    def errors(self, y: Floats, predicted: Floats) -> Floats:
+        """Return how far off means are, in standard deviations of a Poisson count."""
+        return np.abs(y - predicted) / _deviation(predicted)
+
+    def interval(
+        self, low: Floats, high: Floats, error: Floats, coverage: float
+    ) -> tuple[Floats, Floats]:
+        """Return the same as for numbers, at least 0: so both ends rise with the mean."""
+        bottom, _ = _outward(low, low, error * _deviation(low))
+        _, top = _outward(high, high, error * _deviation(high))
+        return np.maximum(bottom, 0.0), top
+
     def score(self, y: Floats, outputs: Floats, weight: Floats) -> float | None:
         """Return the mean R^2 of the predicted means."""
         return super().score(self.restore(y), self.decode(outputs), weight)
@@ -250,6 +314,16 @@ def _half_deviances(y: Floats, mean: Floats, weight: Floats | None) -> Floats:
     positive = np.where(y > 0, y, 1.0)
     logs = np.log(positive) - np.log(np.maximum(mean, np.finfo(float).tiny))
     return np.asarray(np.average(y * logs - y + mean, axis=0, weights=weight))
+
+
+def _deviation(mean: Floats) -> Floats:
+    return np.sqrt(np.maximum(mean, np.finfo(float).tiny))
+
+
+def _outward(low: Floats, high: Floats, error: Floats) -> tuple[Floats, Floats]:
+    """Return ends moved outward by an error, and by what rounding can take away."""
+    out = error + 1e-15 * (np.maximum(np.abs(low), np.abs(high)) + np.abs(error))
+    return low - out, high + out
 
 
 def _center_and_scale(y: Floats, weight: Floats) -> tuple[float, float]:
