@@ -48,12 +48,17 @@ def categories(frame: pd.DataFrame) -> list[str]:
 class LightGBM:
     """LightGBM with early stopping."""
 
-    def __init__(self, task: str) -> None:
+    def __init__(self, task: str, **settings: Any) -> None:
         lightgbm = import_module("lightgbm")
         self.stop = lightgbm.early_stopping(PATIENCE, verbose=False)
         kind = lightgbm.LGBMRegressor if task == "regression" else lightgbm.LGBMClassifier
         self.make = lambda trees: kind(
-            n_estimators=trees, learning_rate=RATE, n_jobs=1, verbose=-1, random_state=0
+            n_estimators=trees,
+            learning_rate=RATE,
+            n_jobs=1,
+            verbose=-1,
+            random_state=0,
+            **settings,
         )
 
     def stopped(self, train: Part, valid: Part) -> tuple[Any, int]:
@@ -70,7 +75,7 @@ class LightGBM:
 class XGBoost:
     """XGBoost with early stopping."""
 
-    def __init__(self, task: str) -> None:
+    def __init__(self, task: str, **settings: Any) -> None:
         xgboost = import_module("xgboost")
         kind = xgboost.XGBRegressor if task == "regression" else xgboost.XGBClassifier
         self.make = lambda trees, stop: kind(
@@ -80,6 +85,7 @@ class XGBoost:
             enable_categorical=True,
             n_jobs=1,
             random_state=0,
+            **settings,
         )
 
     def stopped(self, train: Part, valid: Part) -> tuple[Any, int]:
@@ -96,7 +102,7 @@ class XGBoost:
 class CatBoost:
     """CatBoost with early stopping; it chooses its own learning rate."""
 
-    def __init__(self, task: str) -> None:
+    def __init__(self, task: str, **settings: Any) -> None:
         catboost = import_module("catboost")
         kind = catboost.CatBoostRegressor if task == "regression" else catboost.CatBoostClassifier
         self.make = lambda trees, names: kind(
@@ -106,6 +112,7 @@ class CatBoost:
             random_seed=0,
             verbose=False,
             allow_writing_files=False,
+            **settings,
         )
 
     def stopped(self, train: Part, valid: Part) -> tuple[Any, int]:
@@ -119,7 +126,9 @@ class CatBoost:
         return self.make(trees, categories(train.x)).fit(train.x, train.y)
 
 
-def fit_booster(booster: type, task: str, parts: dict[str, Part], protocol: str) -> Any:
+def fit_booster(
+    booster: Callable[[str], Any], task: str, parts: dict[str, Part], protocol: str
+) -> Any:
     """Fit a booster under a protocol."""
     train = parts["train"]
     if protocol == "paper":

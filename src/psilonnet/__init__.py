@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from psilonnet.nn import (
         CReLUBlock,
         CReLULinear,
+        MonotoneNet,
         NormalizedLinear,
         PSiLONNet,
         PSiLONResNet,
@@ -29,6 +30,7 @@ _HOMES = {
     "CReLULinear": "psilonnet.nn",
     "Design": "psilonnet.estimators",
     "ModelFileError": "psilonnet.deploy",
+    "MonotoneNet": "psilonnet.nn",
     "NormalizedLinear": "psilonnet.nn",
     "PSiLONClassifier": "psilonnet.estimators",
     "PSiLONNet": "psilonnet.nn",
@@ -46,6 +48,7 @@ __all__ = [
     "CReLULinear",
     "Design",
     "ModelFileError",
+    "MonotoneNet",
     "NormalizedLinear",
     "PSiLONClassifier",
     "PSiLONNet",

@@ -212,3 +212,18 @@ def test_columns_that_are_not_named_are_counted():
     encoder, _ = fitted(pd.DataFrame({f"c{k}": [0.0, 1.0] for k in range(7)}))
     with pytest.warns(OutOfRangeWarning, match=r"'c4' \(1 rows\), and 2 more\."):
         encoder.warn_far_outside(read_columns(pd.DataFrame({f"c{k}": [9.0] for k in range(7)})))
+
+
+def test_booleans_with_a_direction_are_one_number_also_with_missing_cells():
+    column = pd.array([True, None, False, True], dtype="boolean")
+    columns = read_columns(pd.DataFrame({"flag": column}))
+    encoder = fit_encoder(columns, np.ones(4), ["flag"])
+    assert encoder.labels == ["flag = True", "flag is missing"]
+    assert encoder.encode(columns).tolist() == [[1, 0], [0, 1], [-1, 0], [1, 0]]
+    assert encoder.holds_numbers.tolist() == [False, False]
+    assert TableEncoder.from_dict(json.loads(json.dumps(encoder.to_dict()))) == encoder
+    full = read_columns(pd.DataFrame({"flag": [True, False]}))
+    assert fit_encoder(full, np.ones(2), ["flag"]).encode(full).tolist() == [[1], [-1]]
+    assert encoder.encode(full).tolist() == [[1, 0], [-1, 0]]
+    same = read_columns(pd.DataFrame({"flag": [True, True]}))
+    assert fit_encoder(same, np.ones(2), ["flag"]).width == 0

@@ -9,6 +9,7 @@ from psilonnet.certify.counterexamples import Goals, farthest_cells
 from psilonnet.certify.forward_error import forward_error
 from psilonnet.certify.global_bound import first_masses, input_moves
 from psilonnet.certify.local_bound import local_moves
+from psilonnet.certify.monotone import averaged, column_slopes, increasing_term, slope_range
 from psilonnet.certify.perturbation import Perturbation
 
 __all__ = [
@@ -19,11 +20,15 @@ __all__ = [
     "Goals",
     "Perturbation",
     "attack",
+    "averaged",
     "class_margins",
     "column_bounds",
+    "column_slopes",
     "farthest_cells",
     "first_masses",
     "forward_error",
+    "increasing_term",
     "input_moves",
     "local_moves",
+    "slope_range",
 ]

@@ -14,9 +14,9 @@ from psilonnet.certify.combinations import class_margins, each_output
 from psilonnet.certify.forward_error import forward_error
 from psilonnet.certify.global_bound import global_moves
 from psilonnet.certify.methods import get_method
+from psilonnet.certify.monotone import averaged
 from psilonnet.certify.perturbation import Perturbation, reading_errors
 from psilonnet.certify.rounding import UNIT
-from psilonnet.nn import AveragedNet
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from psilonnet.certify.combinations import Combinations
     from psilonnet.certify.methods import Method
-    from psilonnet.nn import PlainNet
+    from psilonnet.nn import AveragedNet, PlainNet
     from psilonnet.tables import TableEncoder
 
 Array = np.ndarray[Any, Any]
@@ -39,7 +39,7 @@ class Certifier:
 
     Parameters
     ----------
-    net : AveragedNet, PlainNet, Network, or nn.Sequential of Linear and ReLU layers
+    net : AveragedNet, PlainNet, Network, nn.Sequential of Linear and ReLU layers, or MonotoneNet
         Members of a population are averaged.
     encoder : TableEncoder, optional
         If it is given, rows are columns of a table, and moves are in their units. Else rows are
@@ -55,9 +55,9 @@ class Certifier:
     """
 
     def __init__(
-        self, net: nn.Sequential | PlainNet | AveragedNet, encoder: TableEncoder | None = None
+        self, net: nn.Module | PlainNet | AveragedNet, encoder: TableEncoder | None = None
     ) -> None:
-        self.net = AveragedNet.of(net)
+        self.net = averaged(net)
         self.encoder = encoder
         if encoder is not None:
             _check_maps(self.net, encoder)

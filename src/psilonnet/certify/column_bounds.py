@@ -116,8 +116,9 @@ def column_bounds(
         own = per_input[:, encoder.places[k]]
         if isinstance(code, CategoryCode):
             # A change of level moves one column by 2, or two columns by 1 each.
-            both = 2 * own if code.is_sign else np.sort(own, axis=1)[:, -2:]
-            per_unit[k] = per_standard_deviation[k] = both.sum(axis=1).max()
+            most = np.sort(own, axis=1)[:, -2:].sum(axis=1)
+            most = np.maximum(most, 2 * own[:, 0]) if code.is_sign else most
+            per_unit[k] = per_standard_deviation[k] = most.max()
         elif code.scale > 0:
             most = own[:, 0].max()
             per_unit[k], per_standard_deviation[k] = most * code.slope, most

@@ -43,7 +43,7 @@ def forward_error(
     Tensor of shape (rows,): the largest over the outputs
     """
     net = AveragedNet.of(net)
-    terms = net.members + len(net.parts) + 3  # of the average
+    terms = net.terms + len(net.parts) + 3  # of the average
     total = torch.zeros(len(x), dtype=torch.float64)
     for part in net.parts:
         total = total + _share(part, x, radius, terms, unit)

@@ -32,7 +32,26 @@ def first_masses(net: PlainNet, combinations: Tensor) -> Tensor:
     -------
     Tensor of shape (members, count, width)
     """
+    if len(net.layers) == 1:
+        return combinations.abs().expand(len(net.layers[0].weight), -1, -1)
     return _masses(net.layers[1:], combinations)
+
+
+def piece_masses(net: PlainNet, combinations: Tensor) -> Tensor:
+    """Return how far combinations of outputs move, per unit of a single piece of an input.
+
+    At any point only one piece of an input moves, so slopes are bounded by these.
+
+    Returns
+    -------
+    Tensor of shape (members, count, pieces, in)
+    """
+    first = net.layers[0].weight
+    if len(net.layers) == 1:
+        return combined_size(combinations, first)
+    flat = lifted(first.abs()).flatten(-2)  # (members, width, pieces * in)
+    mass = inflated(lifted(first_masses(net, combinations)) @ flat, flat.shape[-2])
+    return without_nan(mass).reshape(*mass.shape[:-1], *first.shape[-2:])
 
 
 def input_moves(net: AveragedNet | PlainNet, combinations: Tensor) -> Tensor:
@@ -46,13 +65,24 @@ def input_moves(net: AveragedNet | PlainNet, combinations: Tensor) -> Tensor:
     """
     net = AveragedNet.of(net)
     total = combinations.new_zeros(len(combinations), net.columns, dtype=torch.float64)
-    for part in net.parts:
-        masses = lifted(_masses(part.net.layers, combinations))
+    for part in net.networks:
+        masses = lifted(_part_masses(part, combinations))
         weighted = lifted(part.weight.abs()) @ masses.flatten(1)  # no product of these is lost
         slope = lifted(steepest(part.columns, torch.ones_like(part.columns.scale)))
         moves = lifted(weighted.reshape(masses.shape[1:])) * slope
         total.index_add_(1, part.inputs, inflated(moves, part.members + 2))
     return without_nan(inflated(total, len(net.parts)))
+
+
+def _part_masses(part: Part, combinations: Tensor) -> Tensor:
+    """Return how far combinations move per unit of what each network sees: (members, count, in).
+
+    A term that makes a network monotone moves with the same piece, and adds what it is there.
+    """
+    if part.increasing is None:
+        return _masses(part.net.layers, combinations)
+    term = combinations.abs().unsqueeze(-1) * part.increasing.abs().unsqueeze(1)
+    return inflated(piece_masses(part.net, combinations) + term, 3).amax(dim=-2)
 
 
 def global_moves(net: AveragedNet, x: Tensor, box: Box, asked: Combinations) -> Tensor:

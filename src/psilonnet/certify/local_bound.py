@@ -48,7 +48,7 @@ def local_moves(
             masks = _live_pieces(single, seen.x, seen.radius + seen.rounding)
             moves = _masked_product(single, masks, combinations, seen.radius)
             total += weight * moves + LOST
-    return without_nan(inflated(total, net.members + 2))
+    return without_nan(inflated(total, net.terms + 2))
 
 
 def _live_pieces(net: PlainNet, x: Tensor, radius: Tensor) -> list[Tensor | None]:

@@ -279,5 +279,6 @@ def _states(encoder: TableEncoder, k: int) -> tuple[Array, Array]:
             "the amount by which it may move."
         )
     if code.is_sign:
-        return own, np.array([[-1.0], [1.0], [0.0]])
+        states = np.array([[-1.0, 0.0], [1.0, 0.0], [0.0, 0.0], [0.0, 1.0]])
+        return own, states if len(own) == 2 else states[:3, :1]
     return own, np.concatenate([np.eye(len(own)), np.zeros((1, len(own)))])  # none of the levels

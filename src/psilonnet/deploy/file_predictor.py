@@ -76,9 +76,8 @@ class FilePredictor:
         self._one_target = manifest["one_target"] is True
         numbers, outputs = self.encoder_.holds_numbers, len(self._scale)
         arrays = {k: v for k, v in arrays.items() if not k.startswith("errors.")}  # not of networks
-        self._networks = _networks(
-            read_parts(manifest["parts"], arrays, numbers=numbers, outputs=outputs)
-        )
+        parts = read_parts(manifest["parts"], arrays, numbers=numbers, outputs=outputs)
+        self._networks = _networks([own for part in parts for own in part.summands()])
 
     def _outputs(self, table: Any) -> Array:
         """Return the logits or the predicted numbers of a table, of shape (rows, outputs)."""

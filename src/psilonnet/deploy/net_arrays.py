@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -43,6 +43,16 @@ class PartArrays:
     bent: Array  # (in,), bool
     center: Array
     scale: Array
+    increasing: Array | None = None  # (members, pieces, in)
+
+    def summands(self) -> list[PartArrays]:
+        """Return parts without a term that sum to this one, as those of :class:`Part`."""
+        if self.increasing is None:
+            return [self]
+        first, weight = self.layers[0], self.increasing[:, None]
+        zero = np.zeros((len(weight), 1), dtype=weight.dtype)
+        term = LayerArrays(first.split, weight, zero, first.edges)
+        return [replace(self, layers=own, increasing=None) for own in (self.layers, [term])]
 
 
 def read_parts(
@@ -92,7 +102,13 @@ def _read_part(p: int, fact: Any, left: dict[str, Array], numbers: Array) -> Par
     for k, split in enumerate(splits):
         layers.append(_read_layer(f"{p}.{k}", split, left, (len(weight), size)))
         size = layers[-1].weight.shape[1]
-    return PartArrays(layers, weight, inputs, *_read_map(p, fact, left, numbers[inputs]))
+    term = None
+    if f"{p}.increasing" in left:
+        term = _taken(left, f"{p}.increasing", "float32", 3)
+        members, _, *pieces = layers[0].weight.shape
+        check_file(list(term.shape) == [members, *pieces], "what is added has another shape")
+        check_file(size == 1, "something is added to several outputs")
+    return PartArrays(layers, weight, inputs, *_read_map(p, fact, left, numbers[inputs]), term)
 
 
 def _read_layer(

@@ -27,12 +27,15 @@ def net_to_tensors(net: AveragedNet) -> tuple[list[dict[str, Any]], dict[str, Te
     """
     facts = []
     tensors: dict[str, Tensor] = {}
-    for p, part in enumerate(net.parts):
+    for p, part in enumerate(net.networks):
         tensors |= {  # copies: parts may share them, which a file cannot
             f"{p}.inputs": part.inputs.clone(),
             f"{p}.center": part.columns.center.clone(),
             f"{p}.scale": part.columns.scale.clone(),
         }
+        if part.increasing is not None:
+            name = f"{p}.increasing"
+            tensors[name] = _narrow(name, part.increasing)
         for k, layer in enumerate(part.net.layers):
             own = {"weight": layer.weight, "bias": layer.bias, "edges": layer.edges}
             tensors |= {
@@ -89,7 +92,9 @@ def _part(part: PartArrays) -> Part:
     bent, center, scale = map(torch.from_numpy, (part.bent, part.center, part.scale))
     columns = ColumnMap(cast("Bend", part.bend), bent, center, scale)
     net = PlainNet.of_layers([_layer(layer) for layer in part.layers])
-    return Part(net, torch.from_numpy(part.weight), columns, torch.from_numpy(part.inputs))
+    term = None if part.increasing is None else torch.from_numpy(part.increasing).double()
+    weight, inputs = torch.from_numpy(part.weight), torch.from_numpy(part.inputs)
+    return Part(net, weight, columns, inputs, term)
 
 
 def _layer(layer: LayerArrays) -> PlainLayer:

@@ -261,7 +261,7 @@ class Predictor:
         """Return by how much computed outputs can differ from exact ones, per row."""
         sizes = [view.sizes(x, radius) for view in self._views]
         errors = [part.rounding(*sizes[part.view], self._members) for part in self._parts]
-        return np.asarray(2 * np.max(errors, axis=0))
+        return np.asarray(2 * np.sum(errors, axis=0))
 
 
 def read_export(folder: Any) -> tuple[dict[str, Any], bytes]:
@@ -388,14 +388,14 @@ class _Part:
         return share.reshape(h.shape[1:])
 
     def rounding(self, size: Array, error: Array, members: int) -> Array:
-        """Return a bound on the rounding of averaged outputs, for inputs of a size and an error."""
+        """Return a bound on the rounding of the share, for inputs of a size and an error."""
         for _, weight, bias, _ in self.layers:
             most = np.abs(weight).sum(axis=1).max(axis=1)[:, None]  # (members, 1)
             b = np.abs(bias).max(axis=2)
             g = _gamma(weight.shape[1] + 3)
             error = (1 + g) * most * error + g * (most * size + b)
             size = (most * size + b) * (1 + g) + error
-        return np.asarray((error + size * (members + 3) * UNIT).max(axis=0))
+        return np.asarray(self.weight @ (error + size * (members + 3) * UNIT))
 
     def moved(self, box: tuple[Array, Array, Array], combinations: Array) -> Array:
         """Return how far combinations of the share in the average can move within boxes.
@@ -748,11 +748,12 @@ def _width(code: dict[str, Any]) -> int:
     if "center" in code:
         return int(code["scale"] > 0) + int(code["has_missing"])
     states = len(code["levels"]) + code["has_rare"] + code["has_missing"]
-    return 1 if _is_sign(code) else (0 if states < 2 else states)
+    return states - 1 if _is_sign(code) else (0 if states < 2 else states)
 
 
 def _is_sign(code: dict[str, Any]) -> bool:
-    return len(code["levels"]) == 2 and not code["has_rare"] and not code["has_missing"]
+    unmarked = code.get("is_ordered", False) or not code["has_missing"]
+    return len(code["levels"]) == 2 and not code["has_rare"] and unmarked
 
 
 def _one_hot(code: dict[str, Any], words: Array) -> Array:
@@ -761,7 +762,8 @@ def _one_hot(code: dict[str, Any], words: Array) -> Array:
     missing = len(number) + code["has_rare"] if code["has_missing"] else -1
     state = np.array([missing if w is None else number.get(w, rare) for w in words], dtype=int)
     if _is_sign(code):
-        return np.where(state < 0, 0.0, 2.0 * state - 1.0)[:, None]
+        sign = np.where((state == 0) | (state == 1), 2.0 * state - 1.0, 0.0)
+        return np.stack([sign, state == missing], axis=1)[:, : _width(code)]
     return np.asarray(state[:, None] == np.arange(_width(code)), dtype=float)
 
 

@@ -21,6 +21,12 @@ from psilonnet.estimators.folds import (
     warn_not_chosen,
 )
 from psilonnet.estimators.joint_fit import finish
+from psilonnet.estimators.monotone import (
+    check_columns,
+    check_one_output,
+    encoded_signs,
+    read_signs,
+)
 from psilonnet.estimators.parameters import check_parameters
 from psilonnet.estimators.paths import train_designs
 from psilonnet.estimators.problem import Problem, View
@@ -77,6 +83,10 @@ class BasePSiLON(ChosenModel):
 
     def _check_target(self, y: Any) -> Array:
         """Return the target of validation rows as numbers of shape (rows, targets)."""
+        raise NotImplementedError
+
+    def _several_outputs(self) -> tuple[str, str]:
+        """Return in words which outputs there are if there are several, and how to have one."""
         raise NotImplementedError
 
     def _row_factors(self, y: Array) -> Array:
@@ -156,7 +166,11 @@ class BasePSiLON(ChosenModel):
 
     def _encode(self, given: _Given) -> Problem:
         """Choose the codes of columns and target, and encode the rows."""
-        self.encoder_ = fit_encoder(given.columns, given.weight)
+        names = [column.name for column in given.columns]
+        signs = read_signs(self.monotonic_cst, names)
+        check_columns(signs, given.columns)
+        ordered = [name for name, sign in zip(names, signs, strict=True) if sign]
+        self.encoder_ = fit_encoder(given.columns, given.weight, ordered)
         if self.encoder_.width == 0:
             raise ValueError(
                 "At least one column must have two different values among the rows of weight above "
@@ -164,6 +178,8 @@ class BasePSiLON(ChosenModel):
                 f"{given.rows.table_rows}): nothing can be learned."
             )
         self.target_ = self._make_target(given.y, given.weight)
+        if signs.any():
+            check_one_output(self.target_.outputs, *self._several_outputs())
         return self._problem(given.columns, given.y, given.weight)
 
     def _problem(self, columns: Sequence[Column], y: Array, counts: Array) -> Problem:
@@ -176,6 +192,7 @@ class BasePSiLON(ChosenModel):
             numbers=torch.from_numpy(self.encoder_.holds_numbers),
             loss=self._loss,
             outputs=self.target_.outputs,
+            signs=encoded_signs(self.monotonic_cst_, self.encoder_),
         )
 
     def _split(

@@ -60,6 +60,12 @@ class PSiLONClassifier(ClassifierMixin, BasePSiLON):  # type: ignore[misc]
         Multiplies the loss of the rows of a class; "balanced" gives all classes the same sum.
     calibrate : bool, default=True
         Divide the logits by a temperature fitted on held-out rows.
+    monotonic_cst : dict, array-like of shape (columns,) or None, default=None
+        1 for columns along which the probability of the second class must not fall, -1 where it
+        must not rise, 0 or left out where it is free; by name or by place, as in scikit-learn. Two
+        classes only. Columns of numbers, booleans, dates and durations can have a direction; a
+        missing cell is not compared with numbers. It is proven, not checked on rows; see
+        ``feature_slopes_``.
     max_steps : int or "auto", default="auto"
         Steps of a training. "auto" is 600 for tables of up to one batch; then they grow with the
         root of the rows, 1,500 at 2,000 rows and at most 4,500, and the part before the strength
@@ -103,6 +109,11 @@ class PSiLONClassifier(ClassifierMixin, BasePSiLON):  # type: ignore[misc]
     feature_sensitivity_, feature_sensitivity_raw_ : ndarray of shape (columns,)
         How far they can move with each column alone, for one standard deviation, or for one unit
         of the table; for categories both are for a change of level.
+    feature_slopes_ : ndarray of shape (columns, 2), or (outputs, columns, 2)
+        The least and the largest slope that the output can have along each column, per unit of the
+        table (for a boolean the whole change from False to True; NaN for words). With a direction
+        one of the two is 0.
+    monotonic_cst_ : ndarray of shape (columns,)
     near_sparsity_, sparsity_ : float
     temperature_ : float
     n_iter_ : int
@@ -134,6 +145,7 @@ class PSiLONClassifier(ClassifierMixin, BasePSiLON):  # type: ignore[misc]
         prune: bool = False,
         class_weight: Any = None,
         calibrate: bool = True,
+        monotonic_cst: Any = None,
         max_steps: Any = "auto",
         batch_size: int = 256,
         learning_rate: float = 4e-3,
@@ -150,6 +162,7 @@ class PSiLONClassifier(ClassifierMixin, BasePSiLON):  # type: ignore[misc]
         self.prune = prune
         self.class_weight = class_weight
         self.calibrate = calibrate
+        self.monotonic_cst = monotonic_cst
         self.max_steps = max_steps
         self.batch_size = batch_size
         self.learning_rate = learning_rate
@@ -176,6 +189,13 @@ class PSiLONClassifier(ClassifierMixin, BasePSiLON):  # type: ignore[misc]
     def _make_target(self, y: Array, weight: Array) -> ClassTarget:
         self._factors = self._class_factors(y[:, 0].astype(int), weight)
         return ClassTarget(self.classes_)
+
+    def _several_outputs(self) -> tuple[str, str]:
+        remedy = "fit one model for each class against the rest, or leave it out"
+        return f"{len(self.classes_)} classes", remedy
+
+    def _output_name(self) -> str:
+        return f"the probability of {self.classes_.tolist()[1]!r}"
 
     def _check_target(self, y: Any) -> Array:
         y = check_labels(y)

@@ -10,7 +10,8 @@ import torch
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from psilonnet.certify import Certifier, column_bounds
+from psilonnet.certify import Certifier, column_bounds, column_slopes
+from psilonnet.estimators.monotone import read_signs
 from psilonnet.estimators.reading import as_table, check_names
 from psilonnet.tables import read_columns
 
@@ -27,6 +28,7 @@ Array = np.ndarray[Any, Any]
 class FittedModel(BaseEstimator):  # type: ignore[misc]
     """A classifier or regressor after fit, or as it comes from a file."""
 
+    monotonic_cst: Any
     encoder_: TableEncoder
     target_: Any
     net_: AveragedNet
@@ -52,6 +54,10 @@ class FittedModel(BaseEstimator):  # type: ignore[misc]
 
     def _output_words(self) -> str:
         """Return what it is that moves, as in "the prediction moves"."""
+        raise NotImplementedError
+
+    def _output_name(self) -> str:
+        """Return what it is that has a direction."""
         raise NotImplementedError
 
     # Reading and predicting.
@@ -103,6 +109,17 @@ class FittedModel(BaseEstimator):  # type: ignore[misc]
         """The same in the units of the table: for one unit of a number, or a change of level."""
         return np.asarray(self._bounds.per_unit)
 
+    @property
+    def monotonic_cst_(self) -> Array:
+        """The direction in which the output may move with each column: -1, 0 or 1."""
+        return read_signs(self.monotonic_cst, self.encoder_.names)
+
+    @property
+    def feature_slopes_(self) -> Array:
+        """Between which two numbers the slope along each column lies, in the units of the table."""
+        check_is_fitted(self)
+        return column_slopes(self.net_, self.encoder_, np.asarray(self.target_.scale))
+
     def summary(self) -> str:
         """Return score, bounds and sparsity in words; first of all, if it says one thing only."""
         check_is_fitted(self)
@@ -118,9 +135,22 @@ class FittedModel(BaseEstimator):  # type: ignore[misc]
             f"reg_strength {strengths}.",
             f"On held-out rows: {held_out.in_words()}." if held_out else score,
             *self._bounds.in_words(self.encoder_, self._output_words(), is_log=self.target_.is_log),
+            *self._directions(),
             f"Share of exact zeros among the weights: {self.sparsity_:.1%}.",
         ]
         return "\n".join(lines)
+
+    def _directions(self) -> list[str]:
+        """Return what is proven of the signs of slopes, one sentence for each of both."""
+        signs = self.monotonic_cst_
+        lines = []
+        for sign, never, moves in ((1, "falls", "rises"), (-1, "rises", "rises")):
+            own = [self.encoder_.names[k] for k in np.flatnonzero(signs == sign)]
+            if own:
+                columns = ", ".join(own)
+                words = f"Proven: {self._output_name()} never {never} when one of these {moves}"
+                lines += textwrap.wrap(f"{words}: {columns}.", 100)
+        return lines
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "net_")

@@ -31,7 +31,7 @@ from psilonnet.training import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from torch import Tensor
+    from torch import Tensor, nn
 
     from psilonnet.nn import Network
     from psilonnet.training import Loss, Plan, RunState
@@ -50,6 +50,8 @@ class Job:
 
     Attributes
     ----------
+    whole : callable, or None
+        What of the networks is trained, as in :class:`Run`.
     kind : hashable
         Jobs of one kind differ in rows, starts and strengths only. None: it trains alone.
     """
@@ -61,6 +63,7 @@ class Job:
     strengths: tuple[float, ...]
     plan: Plan
     callbacks: tuple[Callback, ...]
+    whole: Callable[[Network], nn.Module] | None = None
     kind: Hashable = None
 
     def run(self) -> Run:
@@ -74,6 +77,7 @@ class Job:
             reg_strength=torch.tensor(self.strengths, dtype=torch.float32),
             plan=self.plan,
             callbacks=self.callbacks,
+            whole=self.whole,
         )
         run.train()
         return run

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
+from psilonnet.certify import slope_range
 from psilonnet.deploy import (
     ModelFileError,
     check_file,
@@ -20,6 +21,7 @@ from psilonnet.estimators.classifier import PSiLONClassifier
 from psilonnet.estimators.conformal import BASES, KEPT, Errors
 from psilonnet.estimators.designs import read_designs
 from psilonnet.estimators.measures import ClassMeasures, NumberMeasures
+from psilonnet.estimators.monotone import encoded_signs
 from psilonnet.estimators.objectives import is_named_loss
 from psilonnet.estimators.parameters import check_parameters
 from psilonnet.estimators.regressor import PSiLONRegressor
@@ -93,6 +95,7 @@ def _rebuild(manifest: dict[str, Any], tensors: dict[str, Tensor]) -> BasePSiLON
     model.n_features_in_ = len(model.encoder_.names)
     if _bool(manifest["named"]):
         model.feature_names_in_ = np.array(model.encoder_.names, dtype=object)
+    _check_directions(model)
     if isinstance(model, PSiLONClassifier):
         model.classes_, model.temperature_ = model.target_.classes, model.target_.temperature
     else:
@@ -135,6 +138,17 @@ def _errors_from_file(basis: Any, tensors: Sequence[Tensor | None], kinds: int) 
     return Errors(values.numpy(), mass.numpy(), basis)
 
 
+def _check_directions(model: BasePSiLON) -> None:
+    """Prove the directions that a model claims from its own numbers."""
+    signs = encoded_signs(model.monotonic_cst_, model.encoder_)
+    if signs is None:
+        return
+    check_file(model.target_.outputs == 1, "several outputs have a direction")
+    low, high = (end[0] for end in slope_range(model.net_))
+    against = torch.where(signs > 0, -low, torch.where(signs < 0, high, 0.0))
+    check_file(not bool((against > 0).any()), "a slope can have another sign than it claims")
+
+
 def _measures_from_dict(data: dict[str, Any], model: BasePSiLON) -> dict[str, Any]:
     check_file(
         list(data) == ["training", "held_out"] and data["training"] is not None, "no measures"
@@ -160,7 +174,8 @@ def _from_plain(name: str, value: Any) -> Any:
         return value
     if name == "designs":
         return list(read_designs(value))
-    return dict(value) if name == "class_weight" else tuple(value)
+    pairs = name == "monotonic_cst" and all(isinstance(entry, list) for entry in value)
+    return dict(value) if name == "class_weight" or pairs else tuple(value)
 
 
 def _bool(value: Any) -> bool:

@@ -11,6 +11,7 @@ import numpy as np
 from psilonnet._numbers import is_real, is_whole
 from psilonnet.estimators.designs import are_designs
 from psilonnet.estimators.devices import is_device, why_no_device
+from psilonnet.estimators.monotone import are_signs
 from psilonnet.estimators.selection import SELECTIONS, is_selection
 
 
@@ -95,6 +96,9 @@ RULES: dict[str, _Rule] = {
         "None, 'balanced' or a dict from class to weight",
     ),
     "calibrate": FLAG,
+    "monotonic_cst": _Rule(
+        are_signs, "None, a dict from column name to -1, 0 or 1, or one of these for each column"
+    ),
     "max_steps": _Rule(
         lambda v: v == "auto" if isinstance(v, str) else is_whole(v) and v >= 1,
         "'auto' or a whole number of at least 1",

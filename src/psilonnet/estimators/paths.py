@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from psilonnet._warnings import warn_user
-from psilonnet.certify import input_moves
+from psilonnet.certify import increasing_term, input_moves
 from psilonnet.deploy import compact_parts
 from psilonnet.estimators.joint_fit import Job
 from psilonnet.estimators.problem import View
@@ -187,7 +187,15 @@ def _path_job(view: View, folds: Folds, recipe: Recipe, *callbacks: Callback) ->
         strengths=(recipe.factor,) * len(folds.splits),
         plan=_marked_plan(recipe.path, recipe),
         callbacks=callbacks,
-        kind=(view.design, shapes, view.problem.loss_key, recipe.path, replace(recipe.plan, seed=0))
+        whole=view.whole if view.signs else None,
+        kind=(
+            view.design,
+            shapes,
+            view.problem.loss_key,
+            recipe.path,
+            replace(recipe.plan, seed=0),
+            view.signs,
+        )
         if shared
         else None,
     )
@@ -231,18 +239,18 @@ def _fold_average(view: View, net: Network) -> AveragedNet:
     weight = torch.full((members,), 1 / members, dtype=torch.float64)
     part = Part(PlainNet.of_layers(layers), weight, view.columns, torch.arange(columns))
     is_pruned = float(net.layers[0].prune_mix) > 0
-    return AveragedNet(compact_parts(part) if is_pruned else [part], columns)
+    parts, signs = compact_parts(part) if is_pruned else [part], view.problem.signs
+    if signs is not None:  # of the numbers that are kept, so that it holds for them
+        terms = [increasing_term(own.net, signs[own.inputs]) for own in parts]
+        parts = [replace(p, increasing=term) for p, term in zip(parts, terms, strict=True)]
+    return AveragedNet(parts, columns)
 
 
 def _held_out_outputs(net: AveragedNet, folds: Folds) -> Array:
     """Return the outputs of each held-out row, by networks that were not trained on it."""
     x = folds.problem.x
-    singles = [(part, member) for part in net.parts for member in range(part.members)]
-    outputs = []
-    for (part, member), (_, held) in zip(singles, folds.splits, strict=True):
-        seen = part.see(x[torch.as_tensor(held)])
-        outputs.append(part.net.member(member)(seen)[0].numpy())
-    return folds.average(outputs)
+    pairs = zip(net.singles(), folds.splits, strict=True)
+    return folds.average([single(x[torch.as_tensor(held)]).numpy() for single, (_, held) in pairs])
 
 
 def _history_of(run: Run) -> dict[str, list[float]]:

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+from torch import nn
 
-from psilonnet.nn import ColumnMap
+from psilonnet.nn import ColumnMap, MonotoneNet
 from psilonnet.tables import weighted_quantile
 from psilonnet.training import Rows, check_memory, stack_members
 
@@ -44,6 +45,8 @@ class Problem:
     outputs : int
     given : int
         How many rows at the end are chosen on only.
+    signs : Tensor of shape (columns,), or None
+        The directions in which the one output may move with each column: -1, 0 or 1.
     """
 
     x: Tensor
@@ -54,6 +57,7 @@ class Problem:
     loss: str | Loss
     outputs: int
     given: int = 0
+    signs: Tensor | None = None
 
     @property
     def loss_key(self) -> Hashable:
@@ -149,6 +153,17 @@ class View:
         """Return the rows of a table that may be trained on, and their weights."""
         own = slice(len(table) - self.problem.given)
         return table[own].double().numpy(), self.problem.weight[own].double().numpy()
+
+    @property
+    def signs(self) -> tuple[int, ...]:
+        """The directions of the columns, as they tell one kind of job from another."""
+        signs = self.problem.signs
+        return () if signs is None else tuple(signs.int().tolist())
+
+    def whole(self, net: Network) -> nn.Module:
+        """Return the function of some networks that is trained: monotone, if that is asked for."""
+        signs = self.problem.signs
+        return net if signs is None else MonotoneNet(net, signs)
 
     def make_population(self, members: int, batch_size: int) -> Network:
         """Return fresh networks with different starts, if there is memory to train them."""

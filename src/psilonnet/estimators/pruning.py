@@ -115,8 +115,16 @@ def _prune_job(
         strengths=(candidate.strength,) * (n * len(cuts)),
         plan=plan,
         callbacks=(callback,),
+        whole=view.whole if view.signs else None,
         # The cuts go by the number of a member, so jobs of other numbers of folds stay apart.
-        kind=(view.design, shapes, view.problem.loss_key, stage, recipe.path.learning_rate)
+        kind=(
+            view.design,
+            shapes,
+            view.problem.loss_key,
+            stage,
+            recipe.path.learning_rate,
+            view.signs,
+        )
         if recipe.plan.matmul_precision == "highest"
         else None,
     )

@@ -67,6 +67,11 @@ class PSiLONRegressor(RegressorMixin, BasePSiLON):  # type: ignore[misc]
     quantile : float, sequence of float or None, default=None
         Between 0 and 1, for ``loss="quantile"``. Several, in increasing order, are of one network,
         and are sorted after averaging; predictions then have shape (rows, quantiles).
+    monotonic_cst : dict, array-like of shape (columns,) or None, default=None
+        1 for columns along which the prediction must not fall, -1 where it must not rise, 0 or left
+        out where it is free; by name or by place, as in scikit-learn. One target only. Columns of
+        numbers, booleans, dates and durations can have a direction; a missing cell is not compared
+        with numbers. It is proven, not checked on rows; see ``feature_slopes_``.
     max_steps : int or "auto", default="auto"
         Steps of a training. "auto" is 600 for tables of up to one batch; then they grow with the
         root of the rows, 1,500 at 2,000 rows and at most 4,500, and the part before the strength
@@ -110,6 +115,11 @@ class PSiLONRegressor(RegressorMixin, BasePSiLON):  # type: ignore[misc]
     feature_sensitivity_, feature_sensitivity_raw_ : ndarray of shape (columns,)
         How far it can move with each column alone, for one standard deviation, or for one unit of
         the table; for categories both are for a change of level.
+    feature_slopes_ : ndarray of shape (columns, 2), or (outputs, columns, 2)
+        The least and the largest slope that the output can have along each column, per unit of the
+        table (for a boolean the whole change from False to True; NaN for words). With a direction
+        one of the two is 0.
+    monotonic_cst_ : ndarray of shape (columns,)
     near_sparsity_, sparsity_ : float
     n_iter_ : int
     n_rows_ : int
@@ -140,6 +150,7 @@ class PSiLONRegressor(RegressorMixin, BasePSiLON):  # type: ignore[misc]
         prune: bool = False,
         loss: Any = "squared_error",
         quantile: Any = None,
+        monotonic_cst: Any = None,
         max_steps: Any = "auto",
         batch_size: int = 256,
         learning_rate: float = 4e-3,
@@ -156,6 +167,7 @@ class PSiLONRegressor(RegressorMixin, BasePSiLON):  # type: ignore[misc]
         self.prune = prune
         self.loss = loss
         self.quantile = quantile
+        self.monotonic_cst = monotonic_cst
         self.max_steps = max_steps
         self.batch_size = batch_size
         self.learning_rate = learning_rate
@@ -176,6 +188,14 @@ class PSiLONRegressor(RegressorMixin, BasePSiLON):  # type: ignore[misc]
 
     def _make_target(self, y: Array, weight: Array) -> NumberTarget:
         return make_number_target(self.loss, self.quantile, y, weight)
+
+    def _several_outputs(self) -> tuple[str, str]:
+        what = "quantile" if self.target_.is_sorted else "target"
+        remedy = f"fit one model for each {what}, or leave it out"
+        return f"{self.target_.outputs} {what}s", remedy
+
+    def _output_name(self) -> str:
+        return "the prediction"
 
     def _check_target(self, y: Any) -> Array:
         y = check_quantities(y)

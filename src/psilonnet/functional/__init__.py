@@ -18,6 +18,7 @@ from psilonnet.functional.path_norm import (
     path_mass,
     path_matrix,
     path_norm,
+    piece_mass,
     product_bound,
 )
 from psilonnet.functional.pieces import largest_piece
@@ -59,6 +60,7 @@ __all__ = [
     "path_mass",
     "path_matrix",
     "path_norm",
+    "piece_mass",
     "product_bound",
     "project_ball",
     "project_sphere",

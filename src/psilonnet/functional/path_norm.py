@@ -186,6 +186,49 @@ def path_mass(
     return mass
 
 
+def piece_mass(
+    weights: Sequence[Tensor],
+    *,
+    residual: Sequence[bool] | None = None,
+    bound: Bound = "merged",
+    inputs: Tensor | None = None,
+) -> Tensor:
+    """Return how far the outputs move, summed, per unit of a single piece of an input.
+
+    It is ``c[t] = 1' |W_K| ... |W_2| |W_1[t]|``: the masses of the layers above times the weights
+    of that piece, without a maximum over the pieces of the first layer. The sign of a slope rests
+    on it: at any point only one piece of an input moves.
+
+    Parameters
+    ----------
+    weights, residual, bound
+        As in :func:`path_matrix`. The identity of a first layer that is residual is merged.
+    inputs : Tensor of indices, optional
+        Of which inputs; of all by default.
+
+    Returns
+    -------
+    Tensor of shape (..., pieces, in)
+
+    Examples
+    --------
+    >>> first = torch.tensor([[[1.0], [-3.0]]])  # one neuron on two pieces of one input
+    >>> piece_mass([first, torch.tensor([[[2.0]]])])
+    tensor([[2.],
+            [6.]])
+    """
+    flags = _flags(residual, len(weights))
+    first, *rest = weights
+    skip = _skip(first, flags[0])
+    w = first if skip is None else first + skip.unsqueeze(-2)
+    w = (w if inputs is None else w[..., inputs]).abs()
+    if not rest:
+        return w.sum(dim=-3)
+    above = path_mass(rest, residual=flags[1:], bound=bound)  # (..., out of the first layer)
+    mass = (above.unsqueeze(-2) @ w.flatten(-2)).squeeze(-2)
+    return mass.reshape(*mass.shape[:-1], *w.shape[-2:])
+
+
 def path_norm(
     weights: Sequence[Tensor],
     *,

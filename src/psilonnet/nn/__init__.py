@@ -7,6 +7,7 @@ from psilonnet.nn.init import orthogonal_
 from psilonnet.nn.linear import NormalizedLinear, shared_weights
 from psilonnet.nn.maps import BEND, Bend, ColumnMap
 from psilonnet.nn.mlp import PSiLONNet
+from psilonnet.nn.monotone import MonotoneNet
 from psilonnet.nn.network import Network
 from psilonnet.nn.penalty import has_closed_form, path_norm_penalty, weight_decay_penalty
 from psilonnet.nn.pieces import KnotLinear, ReLULinear
@@ -23,6 +24,7 @@ __all__ = [
     "CReLULinear",
     "ColumnMap",
     "KnotLinear",
+    "MonotoneNet",
     "Network",
     "NormalizedLinear",
     "PSiLONNet",

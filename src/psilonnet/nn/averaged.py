@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from psilonnet.nn.maps import ColumnMap
 from psilonnet.nn.network import Network
-from psilonnet.nn.plain import PlainNet, plain_net
+from psilonnet.nn.plain import PlainLayer, PlainNet, plain_net
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,12 +30,16 @@ class Part:
         Of the inputs that are read.
     inputs : Tensor of shape (in,)
         Which of the encoded columns are read, in increasing order.
+    increasing : Tensor of shape (members, pieces, in), or None
+        What is added to each network, of one output: so many times each piece of each input, as the
+        first layer splits it. It makes a network monotone, see :class:`MonotoneNet`.
     """
 
     net: PlainNet
     weight: Tensor
     columns: ColumnMap
     inputs: Tensor
+    increasing: Tensor | None = None
 
     def __post_init__(self) -> None:
         if bool((self.inputs.diff() <= 0).any()):
@@ -49,12 +53,39 @@ class Part:
         """The number of networks."""
         return len(self.weight)
 
+    def member(self, number: int) -> Part:
+        """Return one network as a part with the weight 1."""
+        own = slice(number, number + 1)
+        term = None if self.increasing is None else self.increasing[own]
+        weight = torch.ones(1, dtype=torch.float64)
+        return replace(self, net=self.net.member(number), weight=weight, increasing=term)
+
+    def summands(self) -> list[Part]:
+        """Return parts without a term that sum to this one: the networks, and the term if any.
+
+        The term is itself a network of one layer, which splits its inputs as the others do.
+        """
+        if self.increasing is None:
+            return [self]
+        networks, first = replace(self, increasing=None), self.net.layers[0]
+        own = (self.increasing != 0).flatten(0, 1).any(dim=0).nonzero().flatten()
+        if len(own) == 0:
+            return [networks]
+        edges = None if first.edges is None else first.edges[..., own]
+        weight = self.increasing[..., own].unsqueeze(1)
+        layer = PlainLayer(weight, weight.new_zeros(len(weight), 1), first.split, edges)
+        net = PlainNet.of_layers([layer])
+        return [networks, Part(net, self.weight, self.columns.at(own), self.inputs[own])]
+
     def see(self, x: Tensor) -> Tensor:
         """Map all encoded columns, of shape (rows, in), to what the networks see."""
         return self.columns(x if len(self.inputs) == x.shape[-1] else x[..., self.inputs])
 
     def __call__(self, x: Tensor) -> Tensor:
-        """Map (rows, encoded columns) to the share in the average, (rows, out)."""
+        """Map (rows, encoded columns) to the share in the average, (rows, out).
+
+        Of a part without a term: see :meth:`summands`.
+        """
         return torch.einsum("m,mro->ro", self.weight, self.net(self.see(x)))
 
 
@@ -63,10 +94,18 @@ class AveragedNet:
 
     Parameters
     ----------
-    parts : sequence of Part
+    networks : sequence of Part
         Their weights sum to 1.
     columns : int
         The number of encoded columns.
+
+    Attributes
+    ----------
+    networks : tuple of Part
+        As given.
+    parts : tuple of Part
+        What is added up: the networks, and beside them the terms that make them monotone. None of
+        these has a term of its own, so that whoever sums over the parts forgets nothing.
 
     Examples
     --------
@@ -75,8 +114,9 @@ class AveragedNet:
     torch.Size([5, 1])
     """
 
-    def __init__(self, parts: Sequence[Part], columns: int) -> None:
-        self.parts, self.columns = tuple(parts), columns
+    def __init__(self, networks: Sequence[Part], columns: int) -> None:
+        self.networks, self.columns = tuple(networks), columns
+        self.parts = tuple(part for given in networks for part in given.summands())
 
     @classmethod
     def of(cls, net: nn.Sequential | PlainNet | AveragedNet) -> AveragedNet:
@@ -92,6 +132,11 @@ class AveragedNet:
     @property
     def members(self) -> int:
         """The number of networks."""
+        return sum(part.members for part in self.networks)
+
+    @property
+    def terms(self) -> int:
+        """The number of functions that are added up."""
         return sum(part.members for part in self.parts)
 
     @property
@@ -99,9 +144,17 @@ class AveragedNet:
         """The number of outputs."""
         return self.parts[0].net.layers[-1].weight.shape[1]
 
+    def singles(self) -> list[AveragedNet]:
+        """Return each network by itself, with the whole weight."""
+        return [
+            AveragedNet([part.member(number)], self.columns)
+            for part in self.networks
+            for number in range(part.members)
+        ]
+
     def weighed(self, share: float) -> list[Part]:
         """Return the parts with a share of their weights, to be averaged with others."""
-        return [replace(part, weight=part.weight * share) for part in self.parts]
+        return [replace(part, weight=part.weight * share) for part in self.networks]
 
     def __call__(self, x: Tensor) -> Tensor:
         """Map encoded columns, of shape (rows, in), to averaged outputs (rows, out) in float64."""

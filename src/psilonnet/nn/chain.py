@@ -19,6 +19,8 @@ from psilonnet.nn.pieces import KnotLinear, ReLULinear
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from torch import Tensor
+
 # Activations whose slope lies between 0 and 1, as Theorem 1 asks; and layers that change nothing
 # once training is over.
 ACTIVATIONS = (nn.ReLU, nn.Identity, nn.Flatten, nn.Dropout, nn.Sigmoid, nn.Tanh, nn.Hardtanh)
@@ -54,6 +56,27 @@ def plain_chain(net: nn.Module) -> list[nn.Module]:
             name = type(module).__name__ + (f" (layer {place})" if place >= 0 else "")
             raise TypeError(_refusal(name, what))
     return layers
+
+
+def chain_weights(net: nn.Module) -> tuple[list[Tensor], tuple[bool, ...] | None]:
+    """Return the weights of a chain, and which layers the identity is added to.
+
+    A Linear layer has a weight with one piece.
+    """
+    layers = plain_chain(net)
+    if isinstance(net, Network):
+        return net.weights(), net.residual
+    weights = []
+    for layer in layers:
+        if isinstance(layer, nn.Linear):
+            weights.append(layer.weight.unsqueeze(-2))
+        elif not isinstance(layer, ACTIVATIONS):
+            raise TypeError(
+                "A path norm needs a psilonnet network or an nn.Sequential of nn.Linear layers and "
+                "activations with slopes between 0 and 1, such as nn.ReLU. "
+                f"Got {type(layer).__name__} instead."
+            )
+    return weights, None
 
 
 def _layers(net: nn.Module) -> Iterator[nn.Module]:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import torch
-from torch import nn
 
 from psilonnet.functional import closed_form, path_norm
-from psilonnet.nn.chain import ACTIVATIONS, plain_chain
+from psilonnet.nn.chain import chain_weights, plain_chain
+from psilonnet.nn.monotone import MonotoneNet
 from psilonnet.nn.network import Network
 
 if TYPE_CHECKING:
-    from torch import Tensor
+    from torch import Tensor, nn
 
     from psilonnet.functional import Bound
 
@@ -28,7 +28,8 @@ def path_norm_penalty(net: nn.Module, *, bound: Bound = "improved") -> Tensor:
     Parameters
     ----------
     net : PSiLONNet, PSiLONResNet, or an nn.Sequential of Linear and ReLU layers
-        The plain chain of its layers: no ``forward`` of its own, no forward hooks.
+        The plain chain of its layers: no ``forward`` of its own, no forward hooks. Or a
+        :class:`MonotoneNet` around one: its monotone inputs count twice.
     bound : {"improved", "original", "merged"}
         See :mod:`psilonnet.functional.path_norm`.
 
@@ -42,12 +43,14 @@ def path_norm_penalty(net: nn.Module, *, bound: Bound = "improved") -> Tensor:
     >>> path_norm_penalty(PSiLONNet(10, 2, width=32, depth=3)).item()
     2.0
     """
-    layers = plain_chain(net)
-    if not isinstance(net, Network):
-        return path_norm(_plain_weights(layers), bound=bound)
-    if bound == "improved" and has_closed_form(net):
+    if isinstance(net, MonotoneNet):
+        term = net.coefficients().amax(dim=-2).sum(dim=-1)
+        return path_norm_penalty(net.net, bound=bound) + term
+    plain_chain(net)
+    if isinstance(net, Network) and bound == "improved" and has_closed_form(net):
         return closed_form(net.lengths(), residual=net.residual)
-    return path_norm(net.weights(), residual=net.residual, bound=bound)
+    weights, residual = chain_weights(net)
+    return path_norm(weights, residual=residual, bound=bound)
 
 
 def has_closed_form(net: Network) -> bool:
@@ -56,21 +59,6 @@ def has_closed_form(net: Network) -> bool:
     normalized = all(layer.normalization in ("l1", "ball") for layer in layers)
     shared = all(layer.length is not None and layer.length.shape[-1] == 1 for layer in layers[:-1])
     return normalized and shared and layers[-1].length is not None
-
-
-def _plain_weights(layers: list[nn.Module]) -> list[Tensor]:
-    """Return the weights of a chain of Linear layers as weights with one piece."""
-    weights = []
-    for layer in layers:
-        if isinstance(layer, nn.Linear):
-            weights.append(layer.weight.unsqueeze(-2))
-        elif not isinstance(layer, ACTIVATIONS):
-            raise TypeError(
-                "A path norm needs a psilonnet network or an nn.Sequential of nn.Linear layers and "
-                "activations with slopes between 0 and 1, such as nn.ReLU. "
-                f"Got {type(layer).__name__} instead."
-            )
-    return weights
 
 
 def weight_decay_penalty(net: Network) -> Tensor:

@@ -45,7 +45,7 @@ class Network:
 def network_of(model: Any) -> Network:
     """Return the sizes of a model's networks, and what is left when dead neurons are removed."""
     sizes, live, read, weights, nonzero = [], [], set[int](), 0, 0
-    for part in model.net_.parts:
+    for part in model.net_.networks:
         for member in range(part.members):
             layers = part.net.member(member).layers
             compact = CompactNet(part.net, member)

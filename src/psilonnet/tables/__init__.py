@@ -1,7 +1,7 @@
 """Tables: columns of any frame, and their encoding as numbers."""
 
 from psilonnet.tables.canonical import CanonicalRows, canonical_rows, distinct_words
-from psilonnet.tables.codes import FAR, CategoryCode, NumberCode
+from psilonnet.tables.codes import BOOLEANS, FAR, CategoryCode, NumberCode
 from psilonnet.tables.columns import DAY, Column, LossWarning, missing_cells, read_columns, word_of
 from psilonnet.tables.encoder import OutOfRangeWarning, TableEncoder, fit_encoder
 from psilonnet.tables.losses import warn_text
@@ -18,6 +18,7 @@ from psilonnet.tables.text import (
 )
 
 __all__ = [
+    "BOOLEANS",
     "DAY",
     "FAR",
     "TEXT_KINDS",

@@ -18,6 +18,7 @@ Floats = np.ndarray[Any, np.dtype[np.float64]]
 FAR = 1e15  # no number is farther from the center than this many standard deviations
 LEAST = 1e-280  # a column that varies by less is constant: its slope would overflow
 MOST_LEVELS = 50
+BOOLEANS = ("False", "True")  # as columns of booleans are read
 RARE = 5.0, 0.01  # a level in fewer rows than this, and in a smaller share of them, is rare
 
 
@@ -105,17 +106,31 @@ class CategoryCode:
     """Categories and booleans: one 0/1 column per level; two levels are one -1/+1 column.
 
     Rare levels share one column, missing cells have their own. A level that was not seen in
-    training counts as rare, or as none of the levels if no level was rare.
+    training counts as rare, or as none of the levels if no level was rare. An ordered code is for
+    a boolean with a direction: one -1/+1 column also where cells are missing, which are 0 there,
+    and a second column tells.
     """
 
     levels: tuple[str, ...]
     has_rare: bool
     has_missing: bool
+    is_ordered: bool = False
 
     def __post_init__(self) -> None:
         _require(all(isinstance(level, str) for level in self.levels), self)
         _require(len(set(self.levels)) == len(self.levels), self)
-        _require(isinstance(self.has_rare, bool) and isinstance(self.has_missing, bool), self)
+        flags = (self.has_rare, self.has_missing, self.is_ordered)
+        _require(all(isinstance(flag, bool) for flag in flags), self)
+        _require(not self.is_ordered or (self.levels == BOOLEANS and not self.has_rare), self)
+
+    @classmethod
+    def of_boolean(cls, column: Column) -> CategoryCode:
+        """Return the ordered code of a column of booleans; of a constant one, a plain code."""
+        missing = any(v is None for v in column.values)
+        found = {v for v in column.values if v is not None}
+        if not found or len(found) + missing < 2:
+            return cls(tuple(found), False, missing)
+        return cls(BOOLEANS, False, missing, is_ordered=True)
 
     @classmethod
     def fit(cls, column: Column, weight: Floats) -> CategoryCode:
@@ -133,14 +148,15 @@ class CategoryCode:
 
     @property
     def is_sign(self) -> bool:
-        """Whether there are just two states, encoded as -1 and +1."""
-        return len(self.levels) == 2 and not self.has_rare and not self.has_missing
+        """Whether there are just two levels, encoded as -1 and +1."""
+        unmarked = self.is_ordered or not self.has_missing
+        return len(self.levels) == 2 and not self.has_rare and unmarked
 
     @property
     def width(self) -> int:
         """The number of columns that the code makes; a constant column makes none."""
         states = len(self.levels) + self.has_rare + self.has_missing
-        return 1 if self.is_sign else (0 if states < 2 else states)
+        return states - 1 if self.is_sign else (0 if states < 2 else states)
 
     @property
     def holds_numbers(self) -> list[bool]:
@@ -154,8 +170,8 @@ class CategoryCode:
         missing = len(number) + self.has_rare if self.has_missing else -1
         code = np.array([missing if v is None else number.get(v, rare) for v in values], dtype=int)
         if self.is_sign:
-            sign: Floats = np.where(code < 0, 0.0, 2.0 * code - 1.0)
-            return sign[:, None]
+            sign: Floats = np.where((code == 0) | (code == 1), 2.0 * code - 1.0, 0.0)
+            return np.stack([sign, code == missing], axis=1)[:, : self.width]
         hits: Floats = (code[:, None] == np.arange(self.width)).astype(float)
         return hits
 
@@ -170,7 +186,7 @@ class CategoryCode:
     def labels(self, name: str) -> list[str]:
         """Return a name for each column that the code makes."""
         if self.is_sign:
-            return [f"{name} = {self.levels[1]}"]
+            return [f"{name} = {self.levels[1]}"] + [f"{name} is missing"] * self.has_missing
         words = [f"{name} = {level}" for level in self.levels]
         words += [f"{name} is rare"] * self.has_rare + [f"{name} is missing"] * self.has_missing
         return words[: self.width]

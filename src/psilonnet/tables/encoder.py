@@ -14,7 +14,7 @@ from psilonnet.tables.columns import Column, Kind, LossWarning
 from psilonnet.tables.losses import listed, warn_losses
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from psilonnet.tables.codes import Floats
 
@@ -141,14 +141,26 @@ class TableEncoder:
         return cls(tuple(names), tuple(data["kinds"]), tuple(codes))
 
 
-def fit_encoder(columns: Sequence[Column], weight: Floats) -> TableEncoder:
-    """Choose the codes of a table from rows in canonical form."""
-    codes = [
-        CategoryCode.fit(column, weight)
-        if column.kind == "category"
-        else NumberCode.fit(column, weight)
-        for column in columns
-    ]
+def fit_encoder(
+    columns: Sequence[Column], weight: Floats, ordered: Collection[str] = ()
+) -> TableEncoder:
+    """Choose the codes of a table from rows in canonical form.
+
+    Parameters
+    ----------
+    columns : sequence of Column
+    weight : ndarray of shape (rows,)
+    ordered : collection of column names
+        Columns of booleans that must be one number each.
+    """
+    codes: list[NumberCode | CategoryCode] = []
+    for column in columns:
+        if column.kind != "category":
+            codes.append(NumberCode.fit(column, weight))
+        elif column.name in ordered:
+            codes.append(CategoryCode.of_boolean(column))
+        else:
+            codes.append(CategoryCode.fit(column, weight))
     warn_losses(columns, codes, weight)
     names, kinds = tuple(c.name for c in columns), tuple(c.kind for c in columns)
     return TableEncoder(names, kinds, tuple(codes))

@@ -39,7 +39,7 @@ TABLE = 2**25  # numbers of a table that is split at its knots once, not batch b
 _mask_slope = torch.ops.aten.threshold_backward.grad_input
 
 
-def is_explicit(net: Network, loss: Loss, penalty: Callable[[Network], Tensor]) -> bool:
+def is_explicit(net: Network, loss: Loss, penalty: Callable[..., Tensor]) -> bool:
     """Whether the gradients of a population under a loss and a penalty are written out here."""
     first, *others = net.layers
     return (

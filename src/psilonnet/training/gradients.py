@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Protocol
 
 import torch
+from torch import nn
 
 from psilonnet.nn import has_closed_form, shared_weights
 from psilonnet.training.explicit import ExplicitGradients, is_explicit
 from psilonnet.training.products import multiply_in
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from torch import Tensor
 
     from psilonnet.nn import Network
@@ -44,6 +44,9 @@ class Gradients(Protocol):
         """Leave the network as an ordinary one."""
 
 
+Whole = Callable[["Network"], nn.Module]  # from a network to the function that is trained
+
+
 class _AutogradGradients:
     """The gradients of any population, loss and penalty; parameters as in :class:`Run`."""
 
@@ -53,11 +56,13 @@ class _AutogradGradients:
         self,
         net: Network,
         loss: Loss,
-        penalty: Callable[[Network], Tensor],
+        penalty: Callable[..., Tensor],
         reg_strength: Tensor,
+        whole: Whole | None,
     ) -> None:
         self.net, self.loss, self.penalty, self.strengths = net, loss, penalty, reg_strength
-        self._closed = has_closed_form(net)
+        self._function = net if whole is None else whole(net)
+        self._closed = whole is None and has_closed_form(net)
 
     def prepare(self, rows: Rows) -> Rows:
         """Return the rows as they are."""
@@ -67,7 +72,8 @@ class _AutogradGradients:
         """Differentiate ``sum(losses + reg_strength * penalties)``."""
         self.net.zero_grad(set_to_none=True)
         with nullcontext() if self._closed else shared_weights(self.net):
-            losses, penalties = mean_losses(self.net, self.loss, batch), self.penalty(self.net)
+            losses = mean_losses(self._function, self.loss, batch)
+            penalties = self.penalty(self._function)
             terms = [losses.sum()]
             if penalties.requires_grad:  # a penalty may be a constant
                 terms.append(self.strengths.dot(penalties))
@@ -81,17 +87,18 @@ class _AutogradGradients:
 def make_gradients(
     net: Network,
     loss: Loss,
-    penalty: Callable[[Network], Tensor],
+    penalty: Callable[..., Tensor],
     reg_strength: Tensor,
     precision: str,
+    whole: Whole | None = None,
 ) -> Gradients:
     """Return the quickest way to the gradients of a population."""
-    if is_explicit(net, loss, penalty):
+    if whole is None and is_explicit(net, loss, penalty):
         return ExplicitGradients(net, loss, reg_strength, multiply_in(precision))
-    return _AutogradGradients(net, loss, penalty, reg_strength)
+    return _AutogradGradients(net, loss, penalty, reg_strength, whole)
 
 
-def mean_losses(net: Network, loss: Loss, batch: Batch) -> Tensor:
+def mean_losses(net: nn.Module, loss: Loss, batch: Batch) -> Tensor:
     """Return the weighted mean loss of each member over a batch, of shape (members,)."""
     output = net(batch.x)
     losses = loss(output, batch.y)  # (members, rows)

@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from psilonnet.nn import shared_weights
 from psilonnet.training.adam import Adam
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from psilonnet.nn import Network
     from psilonnet.training.batches import Rows
     from psilonnet.training.callbacks import Callback
-    from psilonnet.training.gradients import Gradients
+    from psilonnet.training.gradients import Gradients, Whole
     from psilonnet.training.losses import Loss
     from psilonnet.training.pruning import Pruning
 
@@ -54,6 +54,9 @@ class Run(RunState):
     reg_strength : float or Tensor of shape (members,)
     plan : Plan
     callbacks : sequence of Callback
+    whole : callable, optional
+        Maps the network to the function that is trained and penalised, if it is not the network
+        itself: such as ``lambda net: MonotoneNet(net, signs)``. Its gradients are left to autograd.
 
     Attributes
     ----------
@@ -72,12 +75,13 @@ class Run(RunState):
         valid_rows: Rows | None = None,
         *,
         loss: str | Loss,
-        penalty: Callable[[Network], Tensor],
+        penalty: Callable[..., Tensor],
         reg_strength: float | Tensor,
         plan: Plan | None = None,
         callbacks: Sequence[Callback] = (),
+        whole: Whole | None = None,
     ) -> None:
-        self.net = net
+        self.net, self._whole = net, whole
         self.plan = Plan() if plan is None else plan
         check_memory(net, min(self.plan.batch_size, train_rows.count))
         self.members = list(range(members_of(net)))
@@ -108,7 +112,12 @@ class Run(RunState):
         given = self.reg_strength
         self._strengths = given if self.plan.strength is None else given.clone()
         gradients = make_gradients(
-            self.net, self.loss, self.penalty, self._strengths, self.plan.matmul_precision
+            self.net,
+            self.loss,
+            self.penalty,
+            self._strengths,
+            self.plan.matmul_precision,
+            self._whole,
         )
         self._batches = Batches(
             gradients.prepare(self.train_rows),
@@ -220,9 +229,13 @@ class Run(RunState):
             self.members,
             train_loss=[loss / since for loss in self.running_loss],
             valid_loss=valid,
-            penalty=self.penalty(self.net).tolist(),
+            penalty=self.penalty(self._function_of(self.net)).tolist(),
         )
         self.running_loss = [0.0] * len(self.members)
+
+    def _function_of(self, net: Network) -> nn.Module:
+        """Return the function that is trained."""
+        return net if self._whole is None else self._whole(net)
 
     def averaged_net(self) -> Network:
         """Return a copy of the members, with the average of their weights if one is kept."""
@@ -237,9 +250,10 @@ class Run(RunState):
         chunk = max(1, 2**23 // (width * len(self.members)))
         positions = torch.arange(rows.count, device=self.device)
         total = torch.zeros(len(self.members), dtype=rows.x.dtype, device=self.device)
+        function = self._function_of(net)
         with shared_weights(net):
             for part in torch.split(positions, chunk):
-                total += mean_losses(net, self.loss, rows.at(part)) * len(part)
+                total += mean_losses(function, self.loss, rows.at(part)) * len(part)
         return total / rows.count
 
     def _drop_diverged(self, losses: list[float], penalties: Tensor) -> None:

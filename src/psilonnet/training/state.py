@@ -58,7 +58,7 @@ class RunState(Protocol):
     valid_rows: Rows | None
     reg_strength: Tensor
     loss: Loss
-    penalty: Callable[[Network], Tensor]
+    penalty: Callable[..., Tensor]
     optimizer: Adam
     weight_average: WeightAverage | None
     device: torch.device

@@ -71,7 +71,7 @@ class TableGraph:
             self._keep(self.graph.add("IsNaN", raw), places)
 
     def _signs(self, columns: list[tuple[str, CategoryCode]]) -> None:
-        """Write two levels as -1 and +1, and everything else as 0."""
+        """Write two levels as -1 and +1, all else as 0; beside it what is missing."""
         for name, code in columns:
             sign = self.graph.add(
                 "LabelEncoder",
@@ -81,6 +81,15 @@ class TableGraph:
                 default_float=0.0,
             )
             self._keep(sign, [self.first[name]])
+            if code.has_missing:
+                mark = self.graph.add(
+                    "LabelEncoder",
+                    name,
+                    keys_strings=[MISSING],
+                    values_floats=[1.0],
+                    default_float=0.0,
+                )
+                self._keep(mark, [self.first[name] + 1])
 
     def _levels(self, columns: list[tuple[str, CategoryCode]]) -> None:
         """Write one 0/1 column per level: first the numbers of the levels, then comparisons."""
