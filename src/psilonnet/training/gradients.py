@@ -58,7 +58,7 @@ class _AutogradGradients:
         loss: Loss,
         penalty: Callable[..., Tensor],
         reg_strength: Tensor,
-        whole: Whole | None,
+        whole: Whole | None = None,
     ) -> None:
         self.net, self.loss, self.penalty, self.strengths = net, loss, penalty, reg_strength
         self._function = net if whole is None else whole(net)
