@@ -50,7 +50,6 @@ TESTED_BY = {
     "scale/results": "scale/test_cells",
     "tables/canonical": "tables/test_encoder",
     "tables/codes": "tables/test_encoder",
-    "tables/moved": "estimators/test_counterexamples",
     "tables/quantiles": "tables/test_encoder",
     "training/flat": "training/test_explicit",
     "training/gradients": "training/test_explicit",

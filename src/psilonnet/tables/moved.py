@@ -54,11 +54,13 @@ def _changes(old: Column, new: Column) -> Array:
 
 def _array(table: Array, pairs: Sequence[tuple[Column, Column]]) -> Array:
     out = table.astype(float) if table.dtype.kind in "fiu" else table.copy()
+    if table.dtype.kind in "mM":  # no coarser than the moves
+        out = table.astype(np.promote_types(table.dtype, f"{table.dtype.kind}8[ms]"))
     for k, (old, new) in enumerate(pairs):
         moved = _changes(old, new)
         if old.kind in ("time", "duration"):
             for row in np.flatnonzero(moved):
-                out[row, k] = table[row, k] + _shift(old.values[row], new.values[row])
+                out[row, k] = out[row, k] + _shift(old.values[row], new.values[row])
         elif old.kind == "category":
             known = _known(table[:, k].tolist())
             out[moved, k] = [known.get(word, word) for word in new.values[moved]]
@@ -75,13 +77,12 @@ def _series(series: nw.Series[Any], old: Column, new: Column, whole: nw.Series[A
             return series.cast(nw.Float64).scatter(moved.tolist(), new.values[moved].tolist())
         return _made(series, new.values.tolist(), nw.Float64())
     if old.kind == "category":
-        known = _known(whole.to_list())
-        words = series.to_list()
+        if series.dtype in (nw.Categorical, nw.Enum, nw.String):
+            return _made(series, new.values.tolist(), nw.String())
+        known, cells = _known(whole.to_list()), series.to_list()
         for row in moved:
-            words[row] = known.get(new.values[row], new.values[row])
-        if series.dtype not in (nw.Categorical, nw.Enum, nw.String):
-            return _made(series, words, series.dtype)
-        return _made(series, [None if v is None else word_of(v) for v in words], nw.String())
+            cells[row] = known.get(new.values[row], new.values[row])
+        return _made(series, cells, series.dtype)
     stamps = series.cast(nw.Datetime("us")) if series.dtype == nw.Date else series
     cells = stamps.to_list()
     for row in moved:
