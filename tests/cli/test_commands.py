@@ -275,3 +275,28 @@ def test_interrupt_writes_nothing(folder, seconds):
     assert "Stopped. Nothing half-done was written." in said
     assert "Traceback" not in said
     assert not out.exists()
+
+
+def test_quantiles_and_counts_are_fitted(folder, tmp_path):
+    fit = ("fit", folder / "data.csv", "--drop", "id", "--drop", "bought", "--target", "spent")
+    settings = ("--max-steps", 5, "--loss")
+    several = ("--quantile", 0.9, "--quantile", 0.1)
+    run(*fit, *settings, "quantile", *several, "--out", tmp_path / "quantiles.psilon")
+    out = tmp_path / "out.csv"
+    run(
+        "certify",
+        tmp_path / "quantiles.psilon",
+        folder / "data.csv",
+        "--delta",
+        "age=1",
+        "--out",
+        out,
+    )
+    found = pl.read_csv(out)
+    assert found.columns == [f"{w} {q}" for w in ("quantile", "low", "high") for q in (0.1, 0.9)]
+    assert (found["low 0.9"] <= found["quantile 0.9"]).all()
+    run(*fit, *settings, "poisson", "--out", tmp_path / "counts.psilon")
+    run("predict", tmp_path / "counts.psilon", folder / "data.csv", "--out", out)
+    assert (pl.read_csv(out)["prediction"] > 0).all()
+    words = ("fit", folder / "data.csv", "--target", "bought", "--out", out, "--loss", "poisson")
+    assert "--task regression, or leave them out" in refusal(*words)

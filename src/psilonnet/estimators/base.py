@@ -20,6 +20,7 @@ from psilonnet.estimators.folds import (
     splits_of,
     warn_not_chosen,
 )
+from psilonnet.estimators.hooks import check_callbacks
 from psilonnet.estimators.joint_fit import finish
 from psilonnet.estimators.monotone import (
     check_columns,
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
     from psilonnet.estimators.recipe import Recipe
     from psilonnet.estimators.targets import ClassTarget, NumberTarget
     from psilonnet.tables import Column
-    from psilonnet.training import Loss
+    from psilonnet.training import Callback, Loss
 
 Array = np.ndarray[Any, Any]
 
@@ -102,6 +103,7 @@ class BasePSiLON(ChosenModel):
         sample_weight: Any = None,
         groups: Any = None,
         validation_data: tuple[Any, Any] | None = None,
+        callbacks: Sequence[Callback] | None = None,
     ) -> BasePSiLON:
         """Fit the model.
 
@@ -118,12 +120,16 @@ class BasePSiLON(ChosenModel):
         validation_data : tuple (X, y), optional
             Rows to choose on. All networks are then trained on all of X and y, from five
             different starts, and none is ever trained on these rows.
+        callbacks : list of psilonnet.training.Callback, optional
+            Told of every step and every evaluation, such as to log them. Each design is a training
+            of its own, named by ``run.name``, with a member for each fold; pruning is another.
 
         Returns
         -------
         self
         """
-        finish(self._fitting(X, y, sample_weight, groups, validation_data))
+        hooks = check_callbacks(callbacks)
+        finish(self._fitting(X, y, sample_weight, groups, validation_data), hooks)
         return self
 
     def _fitting(

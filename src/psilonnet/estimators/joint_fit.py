@@ -54,6 +54,8 @@ class Job:
         What of the networks is trained, as in :class:`Run`.
     kind : hashable
         Jobs of one kind differ in rows, starts and strengths only. None: it trains alone.
+    name : str
+        What is trained, for callbacks that a user gives.
     """
 
     net: Network
@@ -65,6 +67,7 @@ class Job:
     callbacks: tuple[Callback, ...]
     whole: Callable[[Network], nn.Module] | None = None
     kind: Hashable = None
+    name: str = ""
 
     def run(self) -> Run:
         """Train the population and return the finished run."""
@@ -78,13 +81,14 @@ class Job:
             plan=self.plan,
             callbacks=self.callbacks,
             whole=self.whole,
+            name=self.name,
         )
         run.train()
         return run
 
 
-def finish(fitting: Fitting[Any]) -> None:
-    """Train what a fit asks for, until it asks for nothing more."""
+def finish(fitting: Fitting[Any], callbacks: tuple[Callback, ...] = ()) -> None:
+    """Train what a fit asks for, with further callbacks, until it asks for nothing more."""
     outcome: Outcome = None
     while True:
         asked = _advance(fitting, outcome)
@@ -92,7 +96,7 @@ def finish(fitting: Fitting[Any]) -> None:
             return
         if isinstance(asked, Exception):
             raise asked
-        outcome = _run_alone(asked)
+        outcome = _run_alone(replace(asked, callbacks=(*asked.callbacks, *callbacks)))
 
 
 class Fits(Protocol):

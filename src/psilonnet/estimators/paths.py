@@ -187,6 +187,7 @@ def _path_job(view: View, folds: Folds, recipe: Recipe, *callbacks: Callback) ->
         strengths=(recipe.factor,) * len(folds.splits),
         plan=_marked_plan(recipe.path, recipe),
         callbacks=callbacks,
+        name=view.design.in_words(),
         whole=view.whole if view.signs else None,
         kind=(
             view.design,

@@ -116,6 +116,7 @@ def _prune_job(
         plan=plan,
         callbacks=(callback,),
         whole=view.whole if view.signs else None,
+        name=f"pruning {view.design.in_words()}",
         # The cuts go by the number of a member, so jobs of other numbers of folds stay apart.
         kind=(
             view.design,

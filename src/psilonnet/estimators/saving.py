@@ -55,8 +55,6 @@ def _plain_parameters(parameters: dict[str, Any]) -> dict[str, Any]:
     """Return parameters as plain data; splits are of the rows of a table, which the file lacks."""
     plain = {k: plain_data(v) for k, v in parameters.items()}
     plain["designs"] = designs_to_data(parameters["designs"])
-    if "loss" in plain:
-        plain["loss"] = loss_words(parameters["loss"])
     plain["cv"] = plain["cv"] if is_whole(parameters["cv"]) else None
     return plain
 
@@ -77,7 +75,12 @@ def target_to_dict(target: ClassTarget | NumberTarget) -> dict[str, Any]:
 
 
 def plain_data(value: Any) -> Any:
-    """Return a parameter or label as plain data; what a file cannot hold becomes None."""
+    """Return a parameter or label as plain data; what a file cannot hold becomes None.
+
+    Of a loss of one's own the name is kept.
+    """
+    if callable(value):
+        return loss_words(value)
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, dict):

@@ -57,6 +57,8 @@ class Run(RunState):
     whole : callable, optional
         Maps the network to the function that is trained and penalised, if it is not the network
         itself: such as ``lambda net: MonotoneNet(net, signs)``. Its gradients are left to autograd.
+    name : str
+        What is trained, for callbacks that tell of it.
 
     Attributes
     ----------
@@ -80,7 +82,9 @@ class Run(RunState):
         plan: Plan | None = None,
         callbacks: Sequence[Callback] = (),
         whole: Whole | None = None,
+        name: str = "",
     ) -> None:
+        self.name = name
         self.net, self._whole = net, whole
         self.plan = Plan() if plan is None else plan
         check_memory(net, min(self.plan.batch_size, train_rows.count))

@@ -24,6 +24,8 @@ class RunState(Protocol):
 
     Attributes
     ----------
+    name : str
+        What is trained.
     net : Network
         The members still in training.
     members : list of int
@@ -49,6 +51,7 @@ class RunState(Protocol):
         The shares of the bound that earlier parts of the pruning left over.
     """
 
+    name: str
     net: Network
     members: list[int]
     plan: Plan

@@ -1,4 +1,7 @@
+import numpy as np
+import pandas as pd
 import pytest
+from sklearn.base import clone
 
 from made_tables import stores
 from psilonnet import Design, PSiLONRegressor
@@ -19,3 +22,18 @@ def test_far_rows_are_counted_in_one_warning(tmp_path):
 def test_folder_without_models_is_refused(tmp_path):
     with pytest.raises(FileNotFoundError, match="not a folder of models"):
         predict_many(stores(2), by="store", models=tmp_path)
+
+
+def test_several_quantiles_of_each_group(tmp_path):
+    frame = stores(groups=2)
+    estimator = clone(FIXED).set_params(loss="quantile", quantile=(0.1, 0.9))
+    fit_many(frame, by="store", target="y", estimator=estimator, out=tmp_path, progress=False)
+    more = pd.concat([frame, frame.tail(3).assign(store="none of them")])
+    with pytest.warns(UserWarning, match="3 of .* rows have no prediction"):
+        found = predict_many(more, by="store", models=tmp_path)
+    assert found.shape == (len(more), 2)
+    assert np.isnan(found[-3:]).all()
+    assert (found[:-3, 0] <= found[:-3, 1]).all()
+    other = clone(FIXED).set_params(loss="quantile", quantile=(0.2, 0.9))
+    with pytest.raises(ValueError, match="parameters"):  # not of the models that are there
+        fit_many(frame, by="store", target="y", estimator=other, out=tmp_path, progress=False)
