@@ -40,8 +40,9 @@ model.fit(X, y, callbacks=[JsonLines()])
 
 # %%
 # Each design is a training of its own. Five networks of it are trained side by side, one for each
-# fold, and each is measured on the rows that it does not see. While the regularisation rises, the
-# held-out loss falls first, and rises where the networks become too simple.
+# fold, and each is measured on the rows that it does not see. While the regularisation is weak the
+# held-out loss falls and then rises: the networks learn their rows by heart. As the regularisation
+# grows it falls again.
 
 lines = [json.loads(line) for line in LOG.read_text().splitlines()]
 figure, axes = plt.subplots(1, 2, figsize=(9, 3.4), sharey=True, layout="constrained")

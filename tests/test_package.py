@@ -53,6 +53,7 @@ PAGES = [
     "docs/many.md",
     "docs/onnx.md",
     "docs/own_loop.md",
+    "docs/losses.md",
     "docs/pieces.md",
     "docs/predict_files.md",
     "docs/report.md",
