@@ -37,7 +37,7 @@ def ratios(classes: int, rounds: int, local_rows: int, steps: int) -> dict[str, 
     times = interleaved(
         {
             "predict": lambda: model.predict(x),
-            "global": lambda: model.certified_radius(x),
+            "global": lambda: model.certified_radius(x, method="global"),
             "predict_near": lambda: model.predict(near),
             "local": lambda: model.certified_radius(near, method="local"),
         },

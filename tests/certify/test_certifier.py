@@ -26,7 +26,7 @@ def nets():
     yield random_average(torch.Generator().manual_seed(21), ("P-Net", "knots"), 3)
 
 
-@pytest.mark.parametrize("method", ["global", "local"])
+@pytest.mark.parametrize("method", ["global", "local", "linear"])
 @pytest.mark.parametrize("net", [*nets()], ids=lambda net: type(net).__name__)
 def test_a_network_is_certified_without_a_table(net, method):
     generator = torch.Generator().manual_seed(1)
@@ -110,7 +110,7 @@ def proofs_of(model, rows, delta, method):
 
 
 @pytest.mark.filterwarnings("ignore::psilonnet.tables.OutOfRangeWarning")
-@pytest.mark.parametrize("method", ["global", "local"])
+@pytest.mark.parametrize("method", ["global", "local", "linear"])
 @pytest.mark.parametrize("name", MODELS)
 def test_class_never_changes_within_the_radius(name, method):
     frame, y = table()
@@ -127,7 +127,7 @@ def test_class_never_changes_within_the_radius(name, method):
 
 
 @pytest.mark.filterwarnings("ignore::psilonnet.tables.OutOfRangeWarning")
-@pytest.mark.parametrize("method", ["global", "local"])
+@pytest.mark.parametrize("method", ["global", "local", "linear"])
 @pytest.mark.parametrize("name", MODELS)
 def test_output_range_is_never_left(name, method):
     frame, y = table()
@@ -144,22 +144,30 @@ def test_output_range_is_never_left(name, method):
     np.testing.assert_allclose(narrow[1] - narrow[0], 0, atol=1e-8)
 
 
-def test_local_certificates_are_never_worse_and_often_better():
+def test_a_slower_method_is_never_worse_and_often_better():
     frame, y = table()
     bent = np.abs(y - np.median(y))
     classifier = PSiLONClassifier(**QUICK).fit(frame, bent > np.median(bent))
-    far, near = (
-        classifier.certified_radius(frame, method=method) for method in ("global", "local")
-    )
+    ways = ("global", "local", "linear")
+    far, near, nearest = (classifier.certified_radius(frame, method=method) for method in ways)
     assert (near >= far).all()
-    assert near.sum() > far.sum()
+    assert (nearest >= near).all()
+    assert far.sum() < near.sum() < 0.95 * nearest.sum()
+    middle = float(np.median(nearest))
+    stay = [classifier.is_robust(frame, middle, method=method) for method in (*ways, "auto")]
+    assert (stay[0] <= stay[1]).all()
+    assert (stay[1] <= stay[2]).all()
+    assert stay[1].sum() < stay[2].sum()
+    assert (stay[2] == stay[3]).all()
     regressor = PSiLONRegressor(**QUICK).fit(frame, bent)
-    widths = {}
-    for method in ("local", "global"):
+    widths = []
+    for method in ways:
         low, high = regressor.output_range(frame, 0.02, method=method)
-        widths[method] = high - low
-    assert (widths["local"] <= widths["global"]).all()
-    assert widths["local"].sum() < 0.9 * widths["global"].sum()
+        widths.append(high - low)
+    assert (widths[1] <= widths[0]).all()
+    assert (widths[2] <= widths[1]).all()
+    assert widths[1].sum() < 0.9 * widths[0].sum()
+    assert widths[2].sum() < 0.9 * widths[1].sum()
 
 
 def test_delta_agrees_with_the_radius():
@@ -167,7 +175,7 @@ def test_delta_agrees_with_the_radius():
     model = PSiLONClassifier(**QUICK).fit(frame, y > 0)
     radius = model.certified_radius(frame)
     middle = float(np.median(radius))
-    stays = model.is_robust(frame, middle)
+    stays = model.is_robust(frame, middle, method="local")
     assert (stays == (radius > middle)).mean() > 0.98
 
 
@@ -191,7 +199,7 @@ def test_no_gradient_leaves_what_is_proven(name, tmp_path):
     classifier, regressor = (psilonnet.load(tmp_path / f"{number}") for number in range(2))
     rows = frame[:40]
 
-    for method in ("global", "local"):
+    for method in ("global", "local", "linear"):
         (proofs,) = proofs_of(classifier, rows, None, method)
         radii = torch.tensor(classifier.certified_radius(rows, method=method))
         radius = proofs.unit * radii[:, None]
@@ -215,7 +223,7 @@ def test_many_rows_are_proven_in_parts(monkeypatch):
     regressor = PSiLONRegressor(**QUICK).fit(frame, y)
 
     def proofs():
-        for method in ("global", "local"):
+        for method in ("global", "local", "linear"):
             yield classifier.certified_radius(frame, method=method)
             yield from regressor.output_range(frame, 0.1, method=method)
 
@@ -234,7 +242,7 @@ def test_margin_of_zero_has_radius_zero():
         for layer in part.net.layers:
             layer.weight.zero_()
             layer.bias.zero_()
-    for method in ("global", "local"):
+    for method in ("global", "local", "linear"):
         with pytest.warns(UserWarning, match="this table has none"):
             assert (model.certified_radius(x, method=method) == 0).all()
 

@@ -8,6 +8,9 @@ import torch
 
 from nn.exact_maps import as_fraction, exact_map
 from psilonnet.certify import first_masses, forward_error, input_moves, local_moves
+from psilonnet.certify.box import Box
+from psilonnet.certify.combinations import Combinations
+from psilonnet.certify.linear_bound import linear_falls
 from psilonnet.nn import AveragedNet, ColumnMap, Part, PlainLayer, PlainNet
 
 TINY = 2.0**-1074  # the smallest number above zero
@@ -82,28 +85,36 @@ def exact_seen(part, row):
     ]
 
 
-def exact_moves(net, x, radius, combinations):
-    """Return how far combinations move from the row to the lower and to the upper corner."""
+def exact_falls(net, x, radius, combinations):
+    """Return how far combinations fall, and then rise, from the row to two corners at most."""
     x, radius = ([Fraction(float(v)) for v in values] for values in (x, radius))
     here = exact_outputs(net, x)
     moved = [
         exact_outputs(net, [a + sign * r for a, r in zip(x, radius, strict=True)])
         for sign in (-1, 1)
     ]
-    return [
-        max(
-            abs(sum(Fraction(float(c)) * (b - a) for c, a, b in zip(row, here, there, strict=True)))
+    rises = [
+        [
+            sum(Fraction(float(c)) * (b - a) for c, a, b in zip(row, here, there, strict=True))
             for there in moved
-        )
+        ]
         for row in combinations
     ]
+    return [-min(0, *own) for own in rises] + [max(0, *own) for own in rises]
 
 
 def assert_holds(net, x, radius, combinations):
     """Compare the proofs about one row with exact moves inside its box."""
     x, radius, combinations = tensor(x), tensor(radius), tensor(combinations)
-    moves = exact_moves(net, x, radius, combinations)
+    falls = exact_falls(net, x, radius, combinations)
+    moves = [max(abs(a), abs(b)) for a, b in zip(falls, falls[len(combinations) :], strict=False)]
     near = local_moves(net, x.unsqueeze(0), radius.unsqueeze(0), combinations.unsqueeze(0))[0]
+    table = torch.cat((combinations, -combinations))
+    both = Combinations(table, torch.arange(len(table)).unsqueeze(0))
+    box = Box.of(radius.unsqueeze(0))
+    tight = linear_falls(AveragedNet.of(net), x.unsqueeze(0), box, both)[0]
+    for fall, bound in zip(falls, tight.tolist(), strict=True):
+        assert bound == torch.inf or fall <= Fraction(bound)
     per_unit = input_moves(net, combinations)
     for move, bound, own in zip(moves, near.tolist(), per_unit.tolist(), strict=True):
         assert bound == torch.inf or move <= Fraction(bound)

@@ -8,16 +8,30 @@ import torch
 
 from certify.attacks import farthest_moves
 from certify.random_averages import KINDS, random_average, random_net
-from psilonnet.certify import Box, forward_error, input_moves, local_moves
+from psilonnet.certify import Box, Effort, attack, forward_error, input_moves, local_moves
 from psilonnet.certify.box import Jump
-from psilonnet.certify.combinations import each_output
+from psilonnet.certify.combinations import Combinations, both_ways
 from psilonnet.certify.global_bound import global_moves
+from psilonnet.certify.linear_bound import linear_falls
 from psilonnet.functional import path_matrix
 from psilonnet.nn import AveragedNet, PlainNet, PSiLONNet, fold
 from psilonnet.training import stack_members
 from sizes import size
 
 NETS = size(26, long=2_600)
+
+
+def assert_linear_bounds_hold(net, x, radius, rows, seed):
+    """Compare how far combinations can fall with what an attack finds, up and down."""
+    asked = Combinations(torch.cat((rows, -rows)), torch.arange(2 * len(rows)).expand(len(x), -1))
+    slack = 2 * forward_error(net, x, radius.amax(dim=-1)).unsqueeze(-1)
+    slack = slack * asked.table.abs().sum(dim=-1)
+    falls = linear_falls(net, x, Box.of(radius), asked)
+    found = attack(
+        net, x, Box.of(radius), -asked.expanded, effort=Effort(climbs=3, seed=seed)
+    ).moves
+    assert (found <= falls + slack).all()
+    assert falls.isfinite().all()
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -37,6 +51,7 @@ def test_no_attack_moves_outputs_farther_than_proven(kind):
         found = farthest_moves(plain, x, radius, combinations, seed=number)
         assert (near <= far * (1 + 1e-9)).all()
         assert (found <= near + slack).all()
+        assert_linear_bounds_hold(AveragedNet.of(plain), x, radius, rows, number)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -57,6 +72,7 @@ def test_no_attack_moves_averages_farther_than_proven(kind):
         found = farthest_moves(net, x, radius, combinations, seed=number)
         assert (near <= far * (1 + 1e-9)).all()
         assert (found <= near + slack).all()
+        assert_linear_bounds_hold(net, x, radius, rows, number)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -72,18 +88,20 @@ def test_no_jump_moves_averages_farther_than_proven(kind):
         x[:, places] = torch.from_numpy(states)
         radius = torch.rand(4, 5, generator=generator, dtype=torch.float64)
         radius[:, places] = 0.0
-        box, asked = Box.of(radius, [Jump(places, states)]), each_output(4, net.outputs)
+        box, asked = Box.of(radius, [Jump(places, states)]), both_ways(4, net.outputs)
         slack = 2 * forward_error(net, x, box.hull.amax(dim=-1)).unsqueeze(-1)
         far = global_moves(net, x, box, asked) + slack
         near = local_moves(net, x, box.hull, asked.expanded) + slack
+        tight = linear_falls(net, x, box, asked) + slack
         begin = net(x)
         for state in torch.from_numpy(states):
             there = x.clone()
             there[:, places] = state
             for _ in range(20):  # to another level, and at the same time to a corner of the box
                 corner = torch.randint(0, 2, (4, 5), generator=generator).double() * 2 - 1
-                moved = (net(there + corner * radius) - begin).abs()
-                assert (moved <= torch.minimum(far, near)).all()
+                moved = net(there + corner * radius) - begin
+                fallen = torch.cat((-moved, moved), dim=1)
+                assert (fallen <= torch.minimum(torch.minimum(far, near), tight)).all()
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -8,6 +8,7 @@ from psilonnet.certify.combinations import class_margins
 from psilonnet.certify.counterexamples import Goals, farthest_cells
 from psilonnet.certify.forward_error import forward_error
 from psilonnet.certify.global_bound import first_masses, input_moves
+from psilonnet.certify.linear_bound import linear_falls
 from psilonnet.certify.local_bound import local_moves
 from psilonnet.certify.monotone import averaged, column_slopes, increasing_term, slope_range
 from psilonnet.certify.perturbation import Perturbation
@@ -29,6 +30,7 @@ __all__ = [
     "forward_error",
     "increasing_term",
     "input_moves",
+    "linear_falls",
     "local_moves",
     "slope_range",
 ]

@@ -50,6 +50,6 @@ class Box:
             radius[:, jump.places] = float(np.ptp(jump.states))
         return radius
 
-    def at(self, rows: slice) -> Box:
+    def at(self, rows: slice | Tensor) -> Box:
         """Return the box of some rows."""
         return replace(self, radius=self.radius[rows])

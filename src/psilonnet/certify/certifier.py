@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+from tqdm.auto import tqdm
 
 from psilonnet.certify.box import Box
-from psilonnet.certify.combinations import class_margins, each_output
+from psilonnet.certify.combinations import both_ways, class_margins
 from psilonnet.certify.forward_error import forward_error
 from psilonnet.certify.global_bound import global_moves
-from psilonnet.certify.methods import get_method
+from psilonnet.certify.methods import LOCAL, get_methods
 from psilonnet.certify.monotone import averaged
 from psilonnet.certify.perturbation import Perturbation, reading_errors
 from psilonnet.certify.rounding import UNIT
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, Any]
 FARTHEST = 1e12  # standard deviations; a model that depends on nothing is certified this far
 DOUBLINGS, HALVINGS = 8, 8  # of the search for a radius, which is found to 0.4 %
+TRIALS = 6  # of a search from a radius that holds
+SHOWN = 2  # seconds after which a bar is shown
 PART = 2**24  # numbers that are in memory for the rows certified at a time
 
 
@@ -44,6 +47,8 @@ class Certifier:
     encoder : TableEncoder, optional
         If it is given, rows are columns of a table, and moves are in their units. Else rows are
         tensors of shape (rows, in), and one standard deviation of an input is 1.
+    progress : bool, default=True
+        Show a bar if a proof takes more than two seconds.
 
     Examples
     --------
@@ -55,20 +60,24 @@ class Certifier:
     """
 
     def __init__(
-        self, net: nn.Module | PlainNet | AveragedNet, encoder: TableEncoder | None = None
+        self,
+        net: nn.Module | PlainNet | AveragedNet,
+        encoder: TableEncoder | None = None,
+        *,
+        progress: bool = True,
     ) -> None:
         self.net = averaged(net)
-        self.encoder = encoder
+        self.encoder, self.progress = encoder, progress
         if encoder is not None:
             _check_maps(self.net, encoder)
 
-    def certified_radius(self, rows: Any, *, method: str = "global") -> Array:
+    def certified_radius(self, rows: Any, *, method: str = "local") -> Array:
         """Return how far all numbers of a row may move together while its class stays.
 
         Parameters
         ----------
         rows : sequence of Column, or Tensor of shape (rows, in)
-        method : {"global", "local"}
+        method : {"local", "global", "linear"}
 
         Returns
         -------
@@ -78,24 +87,36 @@ class Certifier:
         parts = [part.certified_radius() for part in self._parts(rows, None, method)]
         return np.concatenate(parts)
 
-    def is_robust(self, rows: Any, delta: Any, *, method: str = "global") -> Array:
-        """Return True for the rows whose class provably stays under every move within delta."""
+    def is_robust(self, rows: Any, delta: Any, *, method: str = "auto") -> Array:
+        """Return True for the rows whose class provably stays under every move within delta.
+
+        Parameters
+        ----------
+        rows : sequence of Column, or Tensor of shape (rows, in)
+        delta : what :meth:`Perturbation.of` takes
+        method : {"auto", "global", "local", "linear"}
+
+        Returns
+        -------
+        ndarray of bool of shape (rows,)
+        """
         parts = [part.is_robust() for part in self._parts(rows, delta, method)]
         return np.concatenate(parts)
 
-    def output_range(self, rows: Any, delta: Any, *, method: str = "global") -> tuple[Array, Array]:
+    def output_range(self, rows: Any, delta: Any, *, method: str = "auto") -> tuple[Array, Array]:
         """Return ranges that hold the outputs under every move within delta, low and high."""
-        middle, moved = self.largest_moves(rows, delta, method=method)
-        half = moved * (1 + 1e-12) + 1e-15 * np.abs(middle)  # the last sums are rounded, too
-        return middle - half, middle + half
+        middle, down, up = self.output_moves(rows, delta, method=method)
+        spare = 1e-15 * np.abs(middle)  # the last sums are rounded, too
+        low = middle - (down * (1 + 1e-12) + spare)
+        return low, middle + (up * (1 + 1e-12) + spare)
 
-    def largest_moves(
-        self, rows: Any, delta: Any, *, method: str = "global"
-    ) -> tuple[Array, Array]:
-        """Return the outputs, and how far each can move, both of shape (rows, outputs)."""
+    def output_moves(
+        self, rows: Any, delta: Any, *, method: str = "auto"
+    ) -> tuple[Array, Array, Array]:
+        """Return the outputs, and how far each can move down and up: each (rows, outputs)."""
         parts = [part.output_moves() for part in self._parts(rows, delta, method)]
-        outputs, moved = (np.concatenate(side) for side in zip(*parts, strict=True))
-        return outputs, moved
+        outputs, down, up = (np.concatenate(side) for side in zip(*parts, strict=True))
+        return outputs, down, up
 
     def largest_margins(self, rows: Any, delta: Any, *, method: str = "global") -> Iterator[Array]:
         """Yield, for parts of the rows, the largest margin of every class over each other one.
@@ -108,12 +129,15 @@ class Certifier:
 
     def _parts(self, rows: Any, delta: Any, method: str) -> Iterator[_Proof]:
         """Yield proofs about parts of the rows that fit into memory."""
-        proof_method = get_method(method)
+        methods = get_methods(method)
         x, whole, reading_error = self._encoded(rows, 1.0 if delta is None else delta)
-        size = max(1, PART // proof_method.memory(self.net))
-        for first in range(0, len(x), size):
-            own = slice(first, first + size)
-            yield _Proof(self.net, x[own], whole.at(own), proof_method, reading_error)
+        size = max(1, PART // max(own.memory(self.net) for own in methods))
+        quiet = not self.progress
+        with tqdm(total=len(x), unit="row", leave=False, delay=SHOWN, disable=quiet) as bar:
+            for first in range(0, len(x), size):
+                own = slice(first, first + size)
+                yield _Proof(self.net, x[own], whole.at(own), methods, reading_error)
+                bar.update(len(x[own]))
 
     def _encoded(self, rows: Any, delta: Any) -> tuple[Tensor, Box, float]:
         """Return encoded rows, the box around each, and how far reading a cell can move it."""
@@ -132,7 +156,7 @@ class Certifier:
 
 @dataclass(frozen=True)
 class _Proof:
-    """What is proven about some encoded rows by one method.
+    """What is proven about some encoded rows.
 
     Attributes
     ----------
@@ -140,7 +164,8 @@ class _Proof:
     x : Tensor of shape (rows, in)
     box : Box
         What may move; for a radius, whatever may move at all.
-    method : Method
+    methods : tuple of Method
+        The cheapest first.
     reading_error : float
         How far reading a cell can move an encoded number.
     """
@@ -148,7 +173,7 @@ class _Proof:
     net: AveragedNet
     x: Tensor
     box: Box
-    method: Method
+    methods: tuple[Method, ...]
     reading_error: float
 
     @cached_property
@@ -156,23 +181,24 @@ class _Proof:
         """The averaged outputs, of shape (rows, outputs)."""
         return self.net(self.x)
 
-    def output_moves(self) -> tuple[Array, Array]:
-        """Return the outputs, and how far each can move."""
-        asked = each_output(*self.outputs.shape)
-        return self.outputs.numpy(), self.largest_moves(self.box, asked).numpy()
+    def output_moves(self) -> tuple[Array, Array, Array]:
+        """Return the outputs, and how far each can move down and up."""
+        rows, n = self.outputs.shape
+        falls = self.falls(both_ways(rows, n)).numpy()
+        return self.outputs.numpy(), falls[:, :n], falls[:, n:]
 
     def largest_margins(self) -> Array:
         """Return the largest margin of every class over each other one."""
         found = []
         for k in range(max(2, self.outputs.shape[1])):
             margins, asked = class_margins(self.outputs, torch.full((len(self.x),), k))
-            found.append(margins + self.largest_moves(self.box, asked))
+            found.append(margins + self.falls(asked.opposite))
         return torch.stack(found, dim=1).numpy()
 
     def is_robust(self) -> Array:
         """Return True where no margin can be used up."""
         margins, asked = class_margins(self.outputs)
-        return np.asarray((self.largest_moves(self.box, asked) < margins).all(dim=-1))
+        return np.asarray((self.falls(asked, margins) < margins).all(dim=-1))
 
     def certified_radius(self) -> Array:
         """Return how many standard deviations all numbers can move without using a margin up."""
@@ -182,8 +208,9 @@ class _Proof:
         rough = _least_quotient(margins, per_unit)
         slack = self.slack(unit * rough.unsqueeze(-1), asked)
         radius = _least_quotient(margins - slack, per_unit) * (1 - 1e-12)
-        if self.method.moves is not global_moves:
-            radius = self._searched(radius, margins, asked).clamp(max=FARTHEST)
+        for method in self.methods[1:]:
+            search = self._doubled if method is LOCAL else self._bracketed
+            radius = search(method, radius, margins, asked).clamp(max=FARTHEST)
         # What the rounding of the encoding takes away.
         size = self.x.abs().amax(dim=-1) + 1
         safe = (radius - 16 * UNIT * (size + radius) - self.reading_error).clamp(min=0.0)
@@ -200,21 +227,39 @@ class _Proof:
         error = forward_error(self.net, self.x, radius.amax(dim=-1))
         return 2 * error.unsqueeze(-1) * asked.table.abs().sum(dim=-1)[asked.index]
 
-    def largest_moves(self, box: Box, asked: Combinations) -> Tensor:
-        """Return how far computed combinations of outputs can move, of shape (rows, count)."""
-        largest = global_moves(self.net, self.x, box, asked)
-        if self.method.moves is not global_moves:
-            largest = torch.minimum(largest, self.method.moves(self.net, self.x, box, asked))
-        return largest + self.slack(box.hull, asked)
+    def falls(self, asked: Combinations, enough: Tensor | None = None) -> Tensor:
+        """Return how far computed combinations of outputs can fall, of shape (rows, count).
 
-    def _searched(self, radius: Tensor, margins: Tensor, asked: Combinations) -> Tensor:
-        """Return the largest radius found by doubling and halving; never below the global one."""
-        unit = self.unit
+        Parameters
+        ----------
+        asked : Combinations
+        enough : Tensor of shape (rows, count), optional
+            A row whose falls are all proven to be smaller is not looked at again.
+        """
+        slack = self.slack(self.box.hull, asked)
+        found = torch.full_like(slack, torch.inf)
+        left = torch.arange(len(slack))
+        for method in self.methods:
+            fall = method.falls(self.net, self.x[left], self.box.at(left), asked.at(left))
+            found[left] = torch.minimum(found[left], fall + slack[left])
+            if enough is not None:
+                left = (found >= enough).any(dim=-1).nonzero().squeeze(1)
+            if not len(left):
+                break
+        return found
+
+    def _falls_within(self, method: Method, radius: Tensor, asked: Combinations) -> Tensor:
+        """Return how far computed combinations can fall within one radius for each row."""
+        box = Box(self.unit * radius.unsqueeze(-1))
+        return method.falls(self.net, self.x, box, asked) + self.slack(box.radius, asked)
+
+    def _doubled(
+        self, method: Method, radius: Tensor, margins: Tensor, asked: Combinations
+    ) -> Tensor:
+        """Return the largest radius found by doubling and halving; never below the given one."""
 
         def holds(trial: Tensor) -> Tensor:
-            box = Box(unit * trial.unsqueeze(-1))
-            moved = self.method.moves(self.net, self.x, box, asked)
-            return (moved + self.slack(box.radius, asked) < margins).all(dim=-1)
+            return (self._falls_within(method, trial, asked) < margins).all(dim=-1)
 
         low, high = radius, radius * 2
         growing = radius > 0
@@ -229,6 +274,34 @@ class _Proof:
             good = holds(middle)
             low, high = torch.where(good, middle, low), torch.where(good, high, middle)
         return torch.maximum(low, radius)
+
+    def _bracketed(
+        self, method: Method, radius: Tensor, margins: Tensor, asked: Combinations
+    ) -> Tensor:
+        """Return a radius found in few trials from a given one, and not below it.
+
+        Each trial is where the margin would be used up if falls grew as they did so far: they grow
+        faster, so it is first too far and then lies between what holds and what does not.
+        """
+        low, high = radius, torch.full_like(radius, torch.inf)
+        used_low = self._used(method, low, margins, asked).clamp(max=1.0)
+        used_high, trial = high, low
+        for _ in range(TRIALS):
+            first = low / used_low.clamp(min=1 / 16)
+            share = ((1 - used_low) / (used_high - used_low)).nan_to_num(0.5).clamp(0.05, 0.95)
+            trial = torch.where(high.isfinite(), low + share * (high - low), 1.02 * first)
+            used = self._used(method, trial, margins, asked)
+            good = used < 1
+            low, high = torch.where(good, trial, low), torch.where(good, high, trial)
+            used_low = torch.where(good, used, used_low)
+            used_high = torch.where(good, used_high, used.clamp(max=1e3))
+        return torch.where(radius > 0, torch.maximum(low, radius), radius)
+
+    def _used(self, method: Method, radius: Tensor, margins: Tensor, asked: Combinations) -> Tensor:
+        """Return the largest share of a margin that is used up within a radius."""
+        falls = self._falls_within(method, radius, asked)
+        used = torch.where(falls < margins, falls / margins, (falls / margins).clamp(min=1.0))
+        return used.nan_to_num(torch.inf).amax(dim=-1)
 
 
 def _check_maps(net: AveragedNet, encoder: TableEncoder) -> None:

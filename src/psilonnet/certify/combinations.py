@@ -27,6 +27,15 @@ class Combinations:
         """The combinations of each row, of shape (rows, count, outputs)."""
         return self.table[self.index]
 
+    @property
+    def opposite(self) -> Combinations:
+        """The negative of each."""
+        return Combinations(-self.table, self.index)
+
+    def at(self, rows: slice | Tensor) -> Combinations:
+        """Return what is asked about some rows."""
+        return Combinations(self.table, self.index[rows])
+
 
 def class_margins(outputs: Tensor, chosen: Tensor | None = None) -> tuple[Tensor, Combinations]:
     """Return a class's margins over the others, and the combinations that they come from.
@@ -54,6 +63,7 @@ def class_margins(outputs: Tensor, chosen: Tensor | None = None) -> tuple[Tensor
     return largest - outputs.gather(1, index % n), Combinations(table, index)
 
 
-def each_output(rows: int, n: int) -> Combinations:
-    """Return every output by itself."""
-    return Combinations(torch.eye(n, dtype=torch.float64), torch.arange(n).expand(rows, n))
+def both_ways(rows: int, n: int) -> Combinations:
+    """Return every output by itself, and then the negative of each."""
+    eye = torch.eye(n, dtype=torch.float64)
+    return Combinations(torch.cat((eye, -eye)), torch.arange(2 * n).expand(rows, 2 * n))

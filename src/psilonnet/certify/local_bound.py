@@ -60,7 +60,7 @@ def _live_pieces(net: PlainNet, x: Tensor, radius: Tensor) -> list[Tensor | None
         ends = torch.stack((low, high)).unsqueeze(1)  # (2, 1, rows, in)
         bottom, top = (layer.pieces(end).squeeze(0) for end in ends)  # (rows, pieces, in)
         masks.append(None if layer.split == "none" else top > bottom)
-        low, high = _interval(layer, bottom, top)
+        low, high = interval(layer, bottom, top)
     return masks
 
 
@@ -70,7 +70,7 @@ def _ends(center: Tensor, spread: Tensor) -> tuple[Tensor, Tensor]:
     return low.nan_to_num(*[-torch.inf] * 3), high.nan_to_num(*[torch.inf] * 3)
 
 
-def _interval(layer: PlainLayer, bottom: Tensor, top: Tensor) -> tuple[Tensor, Tensor]:
+def interval(layer: PlainLayer, bottom: Tensor, top: Tensor) -> tuple[Tensor, Tensor]:
     """Return the least and the largest output of a layer, raised by the rounding of the sums."""
     w = layer.weight[0].flatten(-2)  # (out, pieces * in)
     middle, half = ((top + bottom) / 2).flatten(-2), ((top - bottom) / 2).flatten(-2)

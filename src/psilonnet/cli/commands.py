@@ -69,8 +69,10 @@ class Task(str, Enum):
 class _Method(str, Enum):
     """How a certificate is computed."""
 
+    auto = "auto"
     global_ = "global"
     local = "local"
+    linear = "linear"
 
 
 class _Format(str, Enum):
@@ -192,7 +194,9 @@ def certify(
     delta: Annotated[
         list[str] | None, typer.Option(help="column=amount, in its own unit; repeat it.")
     ] = None,
-    method: Annotated[_Method, typer.Option(help="local: tighter, and slower.")] = _Method.global_,
+    method: Annotated[
+        _Method | None, typer.Option(help="global, local, linear: tighter and slower.")
+    ] = None,
     decimal: Decimal = None,
     day_first: DayFirst = None,
 ) -> None:
@@ -209,15 +213,16 @@ def certify(
     moves = _parse_deltas(delta or [])
     quantiles = _quantiles(estimator)
     columns = _predicted_columns(estimator.predict(table), quantiles)
+    chosen = {} if method is None else {"method": method.value}
     if isinstance(estimator, psilonnet.PSiLONClassifier):
         if moves:
-            columns["is_robust"] = estimator.is_robust(table, moves, method=method.value)
+            columns["is_robust"] = estimator.is_robust(table, moves, **chosen)
         else:
-            columns["certified_radius"] = estimator.certified_radius(table, method=method.value)
+            columns["certified_radius"] = estimator.certified_radius(table, **chosen)
     elif isinstance(estimator, psilonnet.PSiLONRegressor):
         if not moves:
             raise ValueError("A regressor needs at least one --delta column=amount.")
-        low, high = estimator.output_range(table, moves, method=method.value)
+        low, high = estimator.output_range(table, moves, **chosen)
         for name, ends in (("low", low), ("high", high)):
             columns |= _columns_of(name, ends, quantiles)
     write_table(pl.DataFrame(columns), out)

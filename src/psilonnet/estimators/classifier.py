@@ -258,14 +258,15 @@ class PSiLONClassifier(ClassifierMixin, BasePSiLON):  # type: ignore[misc]
         logits = self._outputs(X)
         return np.asarray(self.classes_[self.target_.numbers(logits)])
 
-    def certified_radius(self, X: Any, *, method: str = "global") -> Array:
+    def certified_radius(self, X: Any, *, method: str = "local") -> Array:
         """Return how far all numbers of a row may move together while its predicted class stays.
 
         Parameters
         ----------
         X : table
-        method : {"global", "local"}
-            "local" looks at the neighbourhood of each row: tighter, and slower.
+        method : {"local", "global", "linear"}
+            "global" holds everywhere and costs next to nothing; "local" looks at the neighbourhood
+            of each row, and "linear" follows every neuron there: the tightest, and the slowest.
 
         Returns
         -------
@@ -284,7 +285,7 @@ class PSiLONClassifier(ClassifierMixin, BasePSiLON):  # type: ignore[misc]
             )
         return radius
 
-    def is_robust(self, X: Any, delta: Any, *, method: str = "global") -> Array:
+    def is_robust(self, X: Any, delta: Any, *, method: str = "auto") -> Array:
         """Return True for the rows whose predicted class provably stays when columns move.
 
         Parameters
@@ -296,8 +297,11 @@ class PSiLONClassifier(ClassifierMixin, BasePSiLON):  # type: ignore[misc]
             timedelta for times). "any" lets a category take any level. Columns left out stay as
             they are. A :class:`psilonnet.certify.Perturbation` can say more: shares of a cell,
             other amounts for each row.
-        method : {"global", "local"}
-            "local" looks at the neighbourhood of each row: tighter, and slower.
+        method : {"auto", "global", "local", "linear"}
+            "global" holds everywhere and costs next to nothing; "local" looks at the neighbourhood
+            of each row, and "linear" follows every neuron there: the tightest, and the slowest.
+            Each begins with those before it. "auto" is all of them: the next
+            one is for the rows that are left.
 
         Returns
         -------

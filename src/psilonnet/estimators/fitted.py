@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from psilonnet.certify import Certifier, column_bounds, column_slopes
 from psilonnet.estimators.monotone import read_signs
+from psilonnet.estimators.progress import shows_bar
 from psilonnet.estimators.reading import as_table, check_names
 from psilonnet.tables import read_columns
 
@@ -29,6 +30,7 @@ class FittedModel(BaseEstimator):  # type: ignore[misc]
     """A classifier or regressor after fit, or as it comes from a file."""
 
     monotonic_cst: Any
+    verbose: Any
     encoder_: TableEncoder
     target_: Any
     net_: AveragedNet
@@ -83,7 +85,7 @@ class FittedModel(BaseEstimator):  # type: ignore[misc]
     def _certifier(self) -> Certifier:
         """Proofs about the fitted network, in the units of the table."""
         check_is_fitted(self)
-        return Certifier(self.net_, self.encoder_)
+        return Certifier(self.net_, self.encoder_, progress=shows_bar(self.verbose))
 
     # What follows from the weights and the encoder, not from any rows.
 

@@ -26,7 +26,7 @@ class Progress:
 
     def __init__(self, verbose: Any) -> None:
         self.lines = not isinstance(verbose, bool) and verbose == 2
-        self.shown = self.lines or _shows_bar(verbose)
+        self.shown = self.lines or shows_bar(verbose)
         self._bar: Any = None
         self._stage, self._cost = "", 0.0
 
@@ -78,7 +78,8 @@ def _step_cost(view: View) -> float:
     return inputs * view.width + view.depth * view.width**2 + OVERHEAD
 
 
-def _shows_bar(verbose: Any) -> bool:
+def shows_bar(verbose: Any) -> bool:
+    """Return whether there is a bar: where somebody is looking, if that is left open."""
     if verbose != "auto":
         return bool(verbose)
     interactive = sys.stderr.isatty() or "ipykernel" in sys.modules

@@ -226,7 +226,7 @@ class PSiLONRegressor(RegressorMixin, BasePSiLON):  # type: ignore[misc]
         predictions = self._outputs(X)
         return predictions[:, 0] if self._one_target else predictions
 
-    def output_range(self, X: Any, delta: Any, *, method: str = "global") -> tuple[Array, Array]:
+    def output_range(self, X: Any, delta: Any, *, method: str = "auto") -> tuple[Array, Array]:
         """Return a range that holds every prediction when the columns of a row move a little.
 
         It says where the prediction can go, not where the truth is. For ``loss="poisson"`` it is a
@@ -241,8 +241,10 @@ class PSiLONRegressor(RegressorMixin, BasePSiLON):  # type: ignore[misc]
             timedelta for times). "any" lets a category take any level. Columns left out stay as
             they are. A :class:`psilonnet.certify.Perturbation` can say more: shares of a cell,
             other amounts for each row.
-        method : {"global", "local"}
-            "local" looks at the neighbourhood of each row: tighter, and slower.
+        method : {"auto", "global", "local", "linear"}
+            "global" holds everywhere and costs next to nothing; "local" looks at the neighbourhood
+            of each row, and "linear" follows every neuron there: the tightest, and the slowest.
+            Each begins with those before it. "auto" is all of them.
 
         Returns
         -------
@@ -298,8 +300,8 @@ class PSiLONRegressor(RegressorMixin, BasePSiLON):  # type: ignore[misc]
     def _ranges(self, X: Any, delta: Any, method: str) -> tuple[Array, Array]:
         """Return what holds all predictions in the boxes, both of shape (rows, targets)."""
         rows = self._read(X, reset=False)
-        outputs, moved = self._certifier.largest_moves(rows, delta, method=method)
-        limits: tuple[Array, Array] = self.target_.limits(outputs, moved)
+        outputs, down, up = self._certifier.output_moves(rows, delta, method=method)
+        limits: tuple[Array, Array] = self.target_.limits(outputs, down, up)
         return limits
 
     def _shaped(self, low: Array, high: Array) -> tuple[Array, Array]:

@@ -114,12 +114,12 @@ class NumberTarget:
         """Return outputs of the network from predictions, if each output has its place."""
         return (predictions - self.center) / self.scale
 
-    def limits(self, outputs: Floats, moved: Floats) -> tuple[Floats, Floats]:
-        """Return what holds all predictions, if each output moves so far at most."""
+    def limits(self, outputs: Floats, down: Floats, up: Floats) -> tuple[Floats, Floats]:
+        """Return what holds all predictions, if each output moves so far down and up at most."""
         middle = self.center + outputs * self.scale
         # The last product and sum are rounded, too.
-        half = self.scale * moved * (1 + 1e-12) + 1e-15 * np.abs(middle)
-        return middle - half, middle + half
+        scale, spare = self.scale * (1 + 1e-12), 1e-15 * np.abs(middle)
+        return middle - (scale * down + spare), middle + (scale * up + spare)
 
     @property
     def error_kinds(self) -> int:
@@ -197,9 +197,9 @@ class QuantileTarget(NumberTarget):
         found = super().decode(outputs)
         return np.sort(found, axis=1) if self.is_sorted else found
 
-    def limits(self, outputs: Floats, moved: Floats) -> tuple[Floats, Floats]:
+    def limits(self, outputs: Floats, down: Floats, up: Floats) -> tuple[Floats, Floats]:
         """Return what holds all predictions: sorted limits are limits of what is sorted."""
-        low, high = super().limits(outputs, moved)
+        low, high = super().limits(outputs, down, up)
         return (np.sort(low, axis=1), np.sort(high, axis=1)) if self.is_sorted else (low, high)
 
     @property
@@ -277,9 +277,9 @@ class CountTarget(NumberTarget):
         with np.errstate(divide="ignore"):
             return np.log(np.maximum(predictions, 0.0)) - self.center
 
-    def limits(self, outputs: Floats, moved: Floats) -> tuple[Floats, Floats]:
+    def limits(self, outputs: Floats, down: Floats, up: Floats) -> tuple[Floats, Floats]:
         """Return what holds all means; exp is rounded, too."""
-        low, high = (np.exp(np.minimum(z, LARGEST_LOG)) for z in super().limits(outputs, moved))
+        low, high = (np.exp(np.minimum(z, LARGEST_LOG)) for z in super().limits(outputs, down, up))
         return low * (1 - 1e-14), high * (1 + 1e-14)
 
     def errors(self, y: Floats, predicted: Floats) -> Floats:

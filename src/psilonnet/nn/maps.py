@@ -14,6 +14,8 @@ BEND = 3.0  # from about here on numbers grow like a logarithm, or are clipped
 FARTHEST = 1e150  # beyond, libraries do not say how well they compute the functions used here
 ROUNDED = 16 * 2.0**-53  # of the values of h, at most
 LOST = 2.0**-1000  # more than underflow takes away
+# No less than the second derivative of h: 2 / (9 sqrt(3)), and (4 / 5)^(5 / 2) / 2.
+CURVATURE = {"identity": 0.0, "log_tails": 0.1284, "clipped": 0.2863}
 
 
 @dataclass(frozen=True)
@@ -84,6 +86,11 @@ class ColumnMap:
         """The largest slope of each column, of shape (in,)."""
         return 1 / self.scale
 
+    @property
+    def curvature(self) -> Tensor:
+        """No less than the second derivative of each column, of shape (in,)."""
+        return torch.where(self.bent, CURVATURE[self.bend], 0.0) / self.scale**2 * (1 + 2.0**-40)
+
     def at(self, inputs: Tensor) -> ColumnMap:
         """Return the map of some columns."""
         return ColumnMap(self.bend, self.bent[inputs], self.center[inputs], self.scale[inputs])
@@ -95,6 +102,15 @@ class ColumnMap:
             return z
         mapped, zero = self._terms(z)
         return torch.where(self.bent, mapped - zero, z)
+
+    def inverse(self, seen: Tensor) -> Tensor:
+        """Return about what is seen as given values, of shape (..., in); NaN where nothing is."""
+        if not self.bends:
+            return seen
+        h = seen + self._bent(-self.center / self.scale)
+        t = h / BEND
+        u = BEND * torch.sinh(t) if self.bend == "log_tails" else h / torch.sqrt(1 - t * t)
+        return torch.where(self.bent, self.center + self.scale * u, seen)
 
     def rounding(self, z: Tensor) -> Tensor:
         """Return by how much computed values can differ from exact ones, of the shape of z.
