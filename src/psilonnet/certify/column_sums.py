@@ -82,7 +82,7 @@ def _ends(low: Tensor, high: Tensor) -> tuple[Tensor, Tensor]:
 def kinks_of(layer: PlainLayer) -> Tensor:
     """Return where the pieces of a first layer have kinks, of shape (kinks, in)."""
     if layer.edges is not None:
-        edges: Tensor = torch.unique(layer.edges, dim=0)  # type: ignore[no-untyped-call]
+        edges: Tensor = torch.unique(layer.edges, dim=0)
         return edges.flatten(0, 1)
     return layer.weight.new_zeros(int(layer.split != "none"), layer.weight.shape[-1])
 
