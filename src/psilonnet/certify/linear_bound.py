@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 def linear_falls(net: AveragedNet, x: Tensor, box: Box, asked: Combinations) -> Tensor:
     """Return how far combinations of averaged outputs can fall, of shape (rows, count)."""
-    return LinearBound(net, x, box).falls(asked)
+    return _LinearBound(net, x, box).falls(asked)
 
 
 class Form(NamedTuple):
@@ -107,7 +107,7 @@ class Chain:
         form = self.pulled(form, k - 1)
         sums = ColumnSums(sight.points, box.states, 2 * count, self.terms)
         sums.add(sight, form.pieces, self.ranges[0].largest.flatten(-2))
-        found = least(form, sums, self.terms)
+        found = _least(form, sums, self.terms)
         lower, upper = found[:, :count], -found[:, count:]
         low = low.scatter(1, places, torch.maximum(low.gather(1, places), lower))
         return low, high.scatter(1, places, torch.minimum(high.gather(1, places), upper))
@@ -136,7 +136,7 @@ class Chain:
         return Form(form.pieces @ weight, form.constant + form.pieces @ bias, lost)
 
 
-def least(form: Form, sums: ColumnSums, terms: int) -> Tensor:
+def _least(form: Form, sums: ColumnSums, terms: int) -> Tensor:
     """Return no more than the least value of forms whose pieces were summed up."""
     lower = sums.least()
     total = form.constant + lower
@@ -145,7 +145,7 @@ def least(form: Form, sums: ColumnSums, terms: int) -> Tensor:
     return torch.where(total.isfinite(), total, -torch.inf)
 
 
-class LinearBound:
+class _LinearBound:
     """Linear bounds on combinations of the outputs of an average, in boxes around rows.
 
     Parameters
@@ -189,7 +189,7 @@ class LinearBound:
             size = form.constant.abs() + constant.abs()
             lost = lost + form.lost + gamma(2) * size.detach()
             constant = constant + form.constant
-        return least(Form(zero, constant, lost), sums, self.terms)
+        return _least(Form(zero, constant, lost), sums, self.terms)
 
     def falls(self, asked: Combinations) -> Tensor:
         """Return how far combinations can fall below their exact value at the row."""
