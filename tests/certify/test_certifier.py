@@ -47,7 +47,10 @@ def test_a_network_is_certified_without_a_table(net, method):
         for _ in range(50):
             step = 2 * torch.rand(40, 3, generator=generator, dtype=torch.float64) - 1
             moved = exact(x + 0.1 * step.sign()).numpy()
-            assert ((low <= moved) & (moved <= high)).all()
+            # Rows normalised in float64 differ by what float32 rounds.
+            assert ((low - 1e-6 <= moved) & (moved <= high + 1e-6)).all()
+            certified = certifier.net(x + 0.1 * step.sign()).numpy()
+            assert ((low <= certified) & (certified <= high)).all()
             assert (classes(x + radius[:, None] * step) == classes(x)).all()
             assert (classes(x + 0.02 * step) == classes(x))[torch.from_numpy(robust)].all()
 

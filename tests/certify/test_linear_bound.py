@@ -8,12 +8,22 @@ import torch
 from scipy.optimize import LinearConstraint, linprog, milp
 
 from certify.random_averages import random_average, random_net
+from psilonnet.certify import Certifier
 from psilonnet.certify.box import Box, Jump
 from psilonnet.certify.column_sums import ColumnSums, InputBox, Sight, finer
 from psilonnet.certify.combinations import both_ways
 from psilonnet.certify.linear_bound import linear_falls
 from psilonnet.certify.methods import LOCAL
-from psilonnet.nn import AveragedNet, ColumnMap, Part, PlainLayer, PlainNet, PSiLONNet, fold
+from psilonnet.nn import (
+    AveragedNet,
+    ColumnMap,
+    MonotoneNet,
+    Part,
+    PlainLayer,
+    PlainNet,
+    PSiLONNet,
+    fold,
+)
 from sizes import size
 
 
@@ -248,3 +258,23 @@ def test_ten_thousand_nets_and_rows_hold():
             moved = net(x + step * radius) - net(x)
             slack = 1e-9 * (1 + net(x).abs().amax())
             assert (torch.cat((-moved, moved), dim=1) <= falls + slack).all()
+
+
+def test_monotone_networks_are_bounded_with_their_terms():
+    """The term of one layer is added to the network before the box is applied."""
+    generator = torch.Generator().manual_seed(3)
+    edges = torch.tensor([[-0.5, -0.2, 0.0], [0.4, 0.3, 0.6]])
+    module = MonotoneNet(
+        PSiLONNet(3, 1, width=8, depth=2, edges=edges, generator=generator),
+        torch.tensor([1, -1, 0]),
+    )
+    x = torch.randn(20, 3, generator=generator, dtype=torch.float64)
+    certifier = Certifier(module)
+    low, high = certifier.output_range(x, 0.3)
+    wide = certifier.output_range(x, 0.3, method="local")
+    assert ((low >= wide[0]) & (high <= wide[1])).all()
+    assert (high - low).sum() < 0.8 * (wide[1] - wide[0]).sum()
+    for _ in range(100):
+        step = (2 * torch.rand(x.shape, generator=generator, dtype=torch.float64) - 1).sign()
+        moved = certifier.net(x + 0.3 * step).numpy()
+        assert ((low <= moved) & (moved <= high)).all()

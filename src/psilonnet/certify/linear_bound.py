@@ -211,7 +211,7 @@ def _terms(net: AveragedNet) -> int:
     layers = [layer for part in net.parts for layer in part.net.layers]
     widest = max(max(layer.weight[0, 0].numel(), layer.weight.shape[1]) for layer in layers)
     deepest = max(len(part.net.layers) for part in net.parts)
-    return widest + net.columns + 8 * (deepest + net.members + 4)
+    return widest + net.columns + 8 * (deepest + net.terms + 4)
 
 
 def _shared_map(net: AveragedNet) -> ColumnMap | None:
