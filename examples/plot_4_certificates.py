@@ -34,7 +34,7 @@ numbers, progress = load_diabetes(return_X_y=True, as_frame=True)
 regressor = PSiLONRegressor(width=64, depth=2, max_steps=500, random_state=0, verbose=False)
 regressor.fit(numbers[1:], progress[1:])
 patient, sizes = numbers[:1], np.linspace(0, 0.5, 11)
-ranges = [regressor.output_range(patient, size, method="local") for size in sizes]
+ranges = [regressor.output_range(patient, size) for size in sizes]
 low, high = np.array(ranges)[..., 0].T
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(9.6, 3.6), layout="constrained")

@@ -17,7 +17,7 @@ def test_what_is_proven_is_never_refuted_and_both_shares_fall():
     assert (display.proven <= display.survived).all()
     assert (np.diff(display.survived) <= 0).all()
     assert display.survived[-1] < right.mean()
-    stays = classifier.is_robust(x, 0.1, method="local")
+    stays = classifier.is_robust(x, 0.1)
     assert display.proven[2] == (right & stays).mean()
     display.figure_.canvas.draw()
     drawn = {line.get_label(): line.get_ydata() for line in display.ax_.lines}

@@ -33,8 +33,8 @@ def test_page_tells_everything_about_a_classifier(classifier, tmp_path):
         "slightly optimistic",
         "the log-odds of 'yes' move by at most",
         "Which rows could flip?",
-        "method local",
-        f"{np.mean(classifier.certified_radius(frame, method='local') >= 0.25):.1%}",
+        "method linear",
+        f"{np.mean(classifier.certified_radius(frame, method='linear') >= 0.25):.1%}",
         "2 designs of networks were trained 2 times",
         "Weight Design Strength",
         "(selection 'balanced')",
@@ -134,8 +134,11 @@ def test_table_without_numbers_has_nothing_to_move(tmp_path):
     assert "Rows that cannot flip" not in page.text
 
 
-def test_many_rows_are_proven_globally(classifier, tmp_path, monkeypatch):
+def test_more_rows_are_proven_by_quicker_methods(classifier, tmp_path, monkeypatch):
     frame, _ = mixed()
+    monkeypatch.setattr("psilonnet.report.rows.LINEAR_WORK", 10)
+    page = page_of(classifier, tmp_path, frame)
+    assert "(method local). For fewer rows, linear ones would say more." in page.text
     monkeypatch.setattr("psilonnet.report.rows.LOCAL_WORK", 10)
     page = page_of(classifier, tmp_path, frame)
     assert "the global bound" in page.text

@@ -43,7 +43,7 @@ class RobustnessDisplay:
         y: Any = None,
         *,
         sizes: Any = SIZES,
-        method: str = "local",
+        method: str = "auto",
         ax: Any = None,
     ) -> RobustnessDisplay:
         """Prove and attack the rows of a table with a fitted classifier, and draw what is found.

@@ -101,9 +101,12 @@ def _numbers(model: Any, proofs: RowProofs) -> tuple[Html, Html]:
 
 
 def _method_words(proofs: RowProofs) -> str:
-    if proofs.method == "local":
-        return "Each row has a proof of its own neighbourhood (method local)."
-    return "The proofs use the global bound; for fewer rows, local ones would say more."
+    if proofs.method == "global":
+        return "The proofs use the global bound; for fewer rows, local ones would say more."
+    own = f"Each row has a proof of its own neighbourhood (method {proofs.method})."
+    return (
+        own if proofs.method == "linear" else f"{own} For fewer rows, linear ones would say more."
+    )
 
 
 def _top_number(model: Any) -> int:
