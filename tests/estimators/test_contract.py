@@ -24,6 +24,8 @@ def test_scikit_learn_contract(estimator, check):
     [
         PSiLONClassifier(**{**PIECES, "cv": 3}, selection="provable"),
         PSiLONRegressor(**RESNET, prune=True),
+        PSiLONRegressor(**OTHER, loss="quantile", quantile=0.7),
+        PSiLONRegressor(**OTHER, loss="poisson"),
         PSiLONClassifier(),
         PSiLONRegressor(),
     ]
