@@ -19,6 +19,13 @@ def test_scikit_learn_contract(estimator, check):
     check(estimator)
 
 
+def not_for_counts(estimator):
+    """Return the one check whose several targets are below 0, though the tags ask for none."""
+    if getattr(estimator, "loss", None) != "poisson":
+        return {}
+    return {"check_regressor_multioutput": "its targets are below 0, and counts are not"}
+
+
 @pytest.mark.long
 @parametrize_with_checks(
     [
@@ -28,7 +35,8 @@ def test_scikit_learn_contract(estimator, check):
         PSiLONRegressor(**OTHER, loss="poisson"),
         PSiLONClassifier(),
         PSiLONRegressor(),
-    ]
+    ],
+    expected_failed_checks=not_for_counts,
 )
 @pytest.mark.filterwarnings("default")
 def test_scikit_learn_contract_of_other_settings(estimator, check):
