@@ -147,6 +147,33 @@ def test_output_range_is_never_left(name, method):
     np.testing.assert_allclose(narrow[1] - narrow[0], 0, atol=1e-8)
 
 
+@pytest.mark.parametrize("method", ["global", "local", "auto"])
+@pytest.mark.parametrize("classes", [1, 3])
+def test_largest_margins_are_those_that_decide_whether_a_class_stays(classes, method):
+    net = PSiLONNet(4, classes, width=8, depth=2, generator=torch.Generator().manual_seed(1))
+    certifier = Certifier(net)
+    rng = torch.Generator().manual_seed(0)
+    x = torch.randn(60, 4, generator=rng, dtype=torch.float64)
+    (margins,) = certifier.largest_margins(x, 0.1, method=method)
+    assert margins.shape == (60, max(2, classes), max(1, classes - 1))
+
+    def margins_at(rows):
+        z = certifier.net(rows).numpy()
+        z = np.concatenate([np.zeros_like(z), z], axis=1) if classes == 1 else z
+        others = [[j for j in range(z.shape[1]) if j != k] for k in range(z.shape[1])]
+        return np.stack([z[:, [k]] - z[:, own] for k, own in enumerate(others)], axis=1)
+
+    for _ in range(30):
+        moved = x + 0.1 * (2 * torch.rand(x.shape, generator=rng, dtype=torch.float64) - 1)
+        assert (margins_at(moved) <= margins).all()
+    chosen = margins_at(x).min(axis=2).argmax(axis=1)
+    others = [margins[r, k, c if c < k else c - 1] for r, c in enumerate(chosen)
+              for k in range(margins.shape[1]) if k != c]  # fmt: skip
+    stays = (np.array(others).reshape(60, -1) < 0).all(axis=1)
+    np.testing.assert_array_equal(stays, certifier.is_robust(x, 0.1, method=method))
+    assert 0 < stays.sum() < 60
+
+
 def test_a_slower_method_is_never_worse_and_often_better():
     frame, y = table()
     bent = np.abs(y - np.median(y))

@@ -127,7 +127,7 @@ def moved(frame, rng, share, amount):
 
 
 @pytest.mark.parametrize("name", ["regressor", "binary", "three"])
-@pytest.mark.parametrize("method", ["global", "local"])
+@pytest.mark.parametrize("method", ["global", "auto"])
 def test_what_is_read_within_delta_keeps_what_the_true_row_has(name, method, models, rows):
     model, frame = conformalized(models, rows, name), rows[2][0]
     # Of the reading, a share of the true cell is up to 0.02 / 0.98.
@@ -304,9 +304,7 @@ def test_several_quantiles_are_conformalized_quantile_regression(rows, tmp_path)
         np.testing.assert_allclose(high, quantiles[:, last] + outside, rtol=1e-9, atol=1e-9)
     assert np.ptp(high - low) > 0.01 * np.mean(high - low)  # the width follows the row
     read = moved(rows[2][0], np.random.default_rng(0), 0.0, 9)
-    lower, upper = model.predict_interval(
-        read, 0.7, delta={"joined": 9, "city": "any"}, method="local"
-    )
+    lower, upper = model.predict_interval(read, 0.7, delta={"joined": 9, "city": "any"})
     assert (lower <= low).all()
     assert (upper >= high).all()
     model.save(tmp_path / "model")

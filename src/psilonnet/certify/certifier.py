@@ -118,7 +118,7 @@ class Certifier:
         outputs, down, up = (np.concatenate(side) for side in zip(*parts, strict=True))
         return outputs, down, up
 
-    def largest_margins(self, rows: Any, delta: Any, *, method: str = "global") -> Iterator[Array]:
+    def largest_margins(self, rows: Any, delta: Any, *, method: str = "auto") -> Iterator[Array]:
         """Yield, for parts of the rows, the largest margin of every class over each other one.
 
         Each is of shape (rows, classes, classes - 1): how far the logit of a class can lie above

@@ -103,6 +103,9 @@ class PSiLONClassifier(ClassifierMixin, BasePSiLON):  # type: ignore[misc]
     measures_ : dict
         ``training`` and ``held_out`` (None if nothing was held out): accuracy, AUC, log loss and
         the confusion matrix on the rows in training, and on the others as above.
+    coverage_basis_ : str, or None if nothing was held out
+        What rows the coverage of sets is measured on: "held-out rows",
+        "conformalized rows" or "conformalized groups".
     lipschitz_bound_ : float
         How far the logits can move, summed over classes, if every encoded column moves by at most
         1 (one standard deviation).
@@ -310,7 +313,7 @@ class PSiLONClassifier(ClassifierMixin, BasePSiLON):  # type: ignore[misc]
         return self._certifier.is_robust(self._read(X, reset=False), delta, method=method)
 
     def predict_set(
-        self, X: Any, coverage: float = 0.9, *, delta: Any = None, method: str = "local"
+        self, X: Any, coverage: float = 0.9, *, delta: Any = None, method: str = "auto"
     ) -> Array:
         """Return sets of classes that hold the true class of a new row, with a probability.
 
@@ -335,8 +338,8 @@ class PSiLONClassifier(ClassifierMixin, BasePSiLON):  # type: ignore[misc]
             every class that some row in the box around the row would have in its set, so that the
             true class is in it with the same probability. Errors of measurement that the known
             rows share need no delta.
-        method : {"global", "local"}
-            Of the certificate, where there is a delta.
+        method : {"auto", "global", "local", "linear"}
+            Of the certificate, where there is a delta: the best by default.
 
         Returns
         -------

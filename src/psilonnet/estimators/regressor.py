@@ -108,6 +108,9 @@ class PSiLONRegressor(RegressorMixin, BasePSiLON):  # type: ignore[misc]
     measures_ : dict
         ``training`` and ``held_out`` (None if nothing was held out): R^2, and the standard
         deviations of targets and predictions, on the rows in training, and on the others as above.
+    coverage_basis_ : str, or None if nothing was held out
+        What rows the coverage of intervals is measured on: "held-out rows",
+        "conformalized rows" or "conformalized groups".
     lipschitz_bound_ : float
         How far the prediction can move, in units of the target, if every encoded column moves by
         at most 1 (one standard deviation). Of several targets the sum, of several quantiles the
@@ -253,7 +256,7 @@ class PSiLONRegressor(RegressorMixin, BasePSiLON):  # type: ignore[misc]
         return self._shaped(*self._ranges(X, delta, method))
 
     def predict_interval(
-        self, X: Any, coverage: float = 0.9, *, delta: Any = None, method: str = "local"
+        self, X: Any, coverage: float = 0.9, *, delta: Any = None, method: str = "auto"
     ) -> tuple[Array, Array]:
         """Return intervals that hold the true target of a new row, with a probability.
 
@@ -283,8 +286,8 @@ class PSiLONRegressor(RegressorMixin, BasePSiLON):  # type: ignore[misc]
             around the row, less the error, to the largest one plus the error, and the true row is
             in that box. Errors of measurement that the known rows share need no delta: they are
             in the errors of the model already.
-        method : {"global", "local"}
-            Of the certificate, where there is a delta.
+        method : {"auto", "global", "local", "linear"}
+            Of the certificate, where there is a delta: the best by default.
 
         Returns
         -------
