@@ -588,7 +588,7 @@ class _Encoder:
             z /= self.scale
             usual = bool(z.min(initial=0.0) >= self.near[0] and z.max(initial=0.0) <= self.near[1])
         if not usual:  # missing, infinite or far away
-            _check_finite(values)
+            self._check_finite(values)
             with np.errstate(invalid="ignore"):
                 outside = (values < self.lowest) | (values > self.highest)
             if outside.any():
@@ -596,6 +596,15 @@ class _Encoder:
             np.clip(z, -FAR, FAR, out=z)
             z[np.isnan(z)] = 0.0
         return z
+
+    def _check_finite(self, values: Array) -> None:
+        for k, column in zip(self.scaled, values.T, strict=True):
+            if np.isinf(column).any():
+                raise ValueError(
+                    f"Numbers must be finite or missing. Column {self.names[k]!r} contains "
+                    f"infinity in row {int(np.isinf(column).argmax())}. Replace it by a number or "
+                    "by NaN, which counts as missing."
+                )
 
     def warn_far_outside(self, far: Array) -> None:
         """Warn as the model does, and name the columns."""
@@ -658,7 +667,7 @@ class _Encoder:
                 raise ValueError("A table must have rows of equal length. Fill cells with None.")
             self._check_count(cells.shape[1])
             return list(cells.T)
-        if isinstance(table, dict) and any(np.ndim(cells) == 0 for cells in table.values()):
+        if isinstance(table, dict) and any(not _is_list(cells) for cells in table.values()):
             raise ValueError("A dict must hold a list of cells per column. Put one row in a list.")
         keys = {str(name): name for name in have}
         if missing := [name for name in self.names if name not in keys]:
@@ -767,9 +776,22 @@ def _one_hot(code: dict[str, Any], words: Array) -> Array:
     return np.asarray(state[:, None] == np.arange(_width(code)), dtype=float)
 
 
-def _check_finite(values: Array) -> None:
-    if np.isinf(values).any():
-        raise ValueError("Numbers must be finite or missing. The table contains infinity.")
+def _is_list(cells: Any) -> bool:
+    return isinstance(cells, (list, tuple)) or np.ndim(cells) > 0
+
+
+def _cells(cells: Any, dtype: Any = None) -> Array:
+    """Return cells as an array of one axis, whatever they hold."""
+    try:
+        values = np.asarray(cells, dtype=dtype)
+    except ValueError:  # some are lists, of uneven lengths
+        values = np.empty((0, 0))
+    if values.ndim == 1 and values.dtype.kind not in "US":
+        return values
+    values = np.empty(len(cells), dtype=object)
+    for k, cell in enumerate(cells):
+        values[k] = cell
+    return values
 
 
 def _is_missing(cell: Any) -> bool:
@@ -779,7 +801,7 @@ def _is_missing(cell: Any) -> bool:
 
 
 def _floats(name: str, cells: Any) -> Array:
-    values = np.asarray(cells)
+    values = _cells(cells)
     if values.dtype.kind in "fiu":
         return values.astype(float)
     return np.array([_as_float(name, cell) for cell in values.tolist()], dtype=float)
@@ -790,13 +812,16 @@ def _as_float(name: str, cell: Any) -> float:
         return math.nan
     usual = isinstance(cell, (numbers.Real, decimal.Decimal))
     if usual and not isinstance(cell, BOOLS):
-        return float(cell)
+        try:
+            return float(cell)
+        except OverflowError:  # a whole number of more than 300 digits
+            return math.inf
     raise ValueError(f"Column {name!r} must hold numbers, as in training. Got {cell!r}.")
 
 
 def _days(name: str, cells: Any) -> Array:
     """Return moments as days since 1970."""
-    values = np.asarray(cells)
+    values = _cells(cells)
     if values.dtype.kind != "M":
         moments = [None if _is_missing(c) else _naive(name, c) for c in values.tolist()]
         values = np.array(moments, dtype="datetime64[ms]")
@@ -805,7 +830,7 @@ def _days(name: str, cells: Any) -> Array:
 
 def _spans(name: str, cells: Any) -> Array:
     """Return durations as days."""
-    values = np.asarray(cells)
+    values = _cells(cells)
     if values.dtype.kind != "m":
         spans = [None if _is_missing(cell) else cell for cell in values.tolist()]
         strange = [c for c in spans if not (c is None or isinstance(c, SPANS))]
@@ -830,7 +855,9 @@ def _in_days(values: Array) -> Array:
 
 
 def _words(name: str, cells: Any, levels: list[str]) -> Array:
-    values = np.asarray(cells, dtype=object)
+    values = _cells(cells, dtype=object)
+    if strange := [cell for cell in values.tolist() if isinstance(cell, (list, dict))]:
+        raise ValueError(f"Column {name!r} must hold words, as in training. Got {strange[0]!r}.")
     words = np.empty(len(values), dtype=object)
     words[:] = [None if _is_missing(cell) else _word(cell) for cell in values.tolist()]
     if not any(word in levels for word in words):  # 0 and 1 are not False and True
