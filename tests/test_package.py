@@ -57,6 +57,7 @@ PAGES = [
     "docs/pieces.md",
     "docs/predict_files.md",
     "docs/report.md",
+    "docs/serving.md",
     "docs/training.md",
 ]
 

@@ -1,5 +1,6 @@
 """A model that was saved is the same when it is loaded, and its file is small."""
 
+import copy
 import pickle
 from contextlib import contextmanager
 
@@ -156,3 +157,15 @@ def test_model_of_a_device_that_is_not_there_is_read(tmp_path):
     assert (loaded.predict(frame) == model.predict(frame)).all()
     with pytest.raises(ValueError, match="'device' parameter"):
         loaded.fit(frame, labels)
+
+
+def test_what_takes_a_model_apart_is_told_of_save():
+    assert PSiLONRegressor().__reduce__()  # as skops asks
+    fitted = PSiLONRegressor(**SMALL).fit(np.arange(60.0)[:, None], np.arange(60.0))
+    with pytest.raises(TypeError, match=r"Use model\.save\(path\) and psilonnet\.load"):
+        fitted.__reduce__()
+    expected = fitted.predict([[3.0]])
+    for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
+        again = pickle.loads(pickle.dumps(fitted, protocol))
+        assert again.predict([[3.0]]) == expected
+    assert copy.deepcopy(fitted).predict([[3.0]]) == expected

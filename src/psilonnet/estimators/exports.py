@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copyreg
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -33,6 +34,19 @@ class ExportedModel(FittedModel):
         """
         check_is_fitted(self)
         save_model(self, path)
+
+    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
+        return copyreg.__newobj__, (type(self),), self.__getstate__()  # type: ignore[attr-defined]
+
+    def __reduce__(self) -> Any:
+        """Refuse to be taken apart; pickle and copy ask `__reduce_ex__`."""
+        if not hasattr(self, "net_"):
+            return super().__reduce__()
+        raise TypeError(
+            "A fitted model must be written as a whole, and skops takes it apart, down to tensors "
+            f"that it cannot hold. Got a {type(self).__name__}. Use model.save(path) and "
+            "psilonnet.load(path): that file runs no code, and needs no list of trusted types."
+        )
 
     def export_numpy(self, folder: str | os.PathLike[str]) -> None:
         """Write the fitted model to a folder that needs nothing but NumPy.
