@@ -46,6 +46,12 @@ def wide_table():
     ), y
 
 
+@pytest.fixture(autouse=True)
+def no_run_is_left():
+    yield
+    mlflow.end_run()
+
+
 def sent(X):  # noqa: N803
     """The table as MLflow takes it: whole numbers as floats, durations in days."""
     days = X.waited / pd.Timedelta(days=1)
@@ -150,7 +156,7 @@ def test_server_of_mlflow_answers_and_names_bad_columns(classifier, tmp_path):
         found = pd.DataFrame(answer["predictions"])
         assert (found["prediction"] == model.predict(X)).all()
         np.testing.assert_allclose(
-            found[[f"probability of {c}" for c in model.classes_]], model.predict_proba(X), 1e-12
+            found[[f"probability of {c}" for c in model.classes_]], model.predict_proba(X), 1e-6
         )
         row = table.iloc[:1].to_dict(orient="records")[0] | {"when": "2020-02-03"}
         assert ask(url, {"dataframe_records": [row]})[0] == 200
@@ -176,7 +182,7 @@ def test_the_hub_reads_the_card(classifier, tmp_path):
     assert card.data.pipeline_tag == "tabular-classification"
     found = {(r.dataset_name, r.metric_type): r.metric_value for r in card.data.eval_results}
     assert found["given rows", "accuracy"] == pytest.approx(model.score(X, labels))
-    assert card.content.count("license: ") == 1  # a comment
+    assert card.data.license is None
 
 
 def test_blocks_of_the_page_run(repo, capsys):

@@ -89,7 +89,8 @@ class _Served:
         encoder = self.model.encoder_
         for column, kind in zip(encoder.names, encoder.kinds, strict=True):
             if kind == "duration" and column in table and table[column].dtype.kind == "f":
-                table = table.assign(**{column: pandas.to_timedelta(table[column], unit="D")})
+                spans = pandas.to_timedelta(table[column], unit="D").dt.round("ms")
+                table = table.assign(**{column: spans})
         columns = _prediction_names(self.model)
         table = table[list(encoder.names)]
         predicted = np.asarray(self.model.predict(table))
