@@ -86,6 +86,7 @@ def test_callbacks_are_checked(tmp_path):
         model.fit(frame, score, callbacks=[Checkpoints(tmp_path / "run")])
 
 
+@pytest.mark.long
 def test_the_example_logs_every_evaluation(repo, tmp_path):
     example = repo / "examples" / "plot_8_log_a_fit.py"
     subprocess.run(
