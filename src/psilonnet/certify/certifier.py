@@ -11,6 +11,7 @@ import torch
 from tqdm.auto import tqdm
 
 from psilonnet.certify.box import Box
+from psilonnet.certify.branching import falls_less_by_cases
 from psilonnet.certify.combinations import both_ways, class_margins
 from psilonnet.certify.forward_error import forward_error
 from psilonnet.certify.global_bound import global_moves
@@ -102,6 +103,27 @@ class Certifier:
         """
         parts = [part.is_robust() for part in self._parts(rows, delta, method)]
         return np.concatenate(parts)
+
+    def is_robust_by_cases(self, rows: Any, delta: Any, asked: Array, *, budget: int) -> Array:
+        """Return True for those of the asked rows whose class provably stays, by cases of signs.
+
+        Parameters
+        ----------
+        rows, delta
+            As for :meth:`is_robust`.
+        asked : ndarray of bool of shape (rows,)
+        budget : int
+            How many cases are looked at for each other class of a row.
+        """
+        x, whole, reading_error = self._encoded(rows, delta)
+        found = np.zeros(len(x), dtype=bool)
+        quiet = not self.progress
+        places = np.flatnonzero(asked).tolist()
+        for row in tqdm(places, unit="row", leave=False, delay=SHOWN, disable=quiet):
+            own = slice(row, row + 1)
+            proof = _Proof(self.net, x[own], whole.at(own), (), reading_error)
+            found[row] = proof.is_robust_by_cases(budget)
+        return found
 
     def output_range(self, rows: Any, delta: Any, *, method: str = "auto") -> tuple[Array, Array]:
         """Return ranges that hold the outputs under every move within delta, low and high."""
@@ -199,6 +221,13 @@ class _Proof:
         """Return True where no margin can be used up."""
         margins, asked = class_margins(self.outputs)
         return np.asarray((self.falls(asked, margins) < margins).all(dim=-1))
+
+    def is_robust_by_cases(self, budget: int) -> bool:
+        """Return whether no margin of any row can be used up."""
+        margins, asked = class_margins(self.outputs)
+        enough = margins - self.slack(self.box.hull, asked)
+        held = falls_less_by_cases(self.net, self.x, self.box, asked, enough, budget)
+        return bool(held.all())
 
     def certified_radius(self) -> Array:
         """Return how many standard deviations all numbers can move without using a margin up."""

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from psilonnet.certify.column_sums import ColumnSums, InputBox, Sight, finer, kinks_of
 from psilonnet.certify.forward_error import forward_error
-from psilonnet.certify.lines import lines_below
+from psilonnet.certify.lines import largest_gaps, lines_below
 from psilonnet.certify.ranges import Range, first_range, next_range
 from psilonnet.certify.rounding import LOST, gamma
 from psilonnet.nn import AveragedNet
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 def linear_falls(net: AveragedNet, x: Tensor, box: Box, asked: Combinations) -> Tensor:
     """Return how far combinations of averaged outputs can fall, of shape (rows, count)."""
-    return _LinearBound(net, x, box).falls(asked)
+    return LinearBound(net, x, box).falls(asked)
 
 
 class Form(NamedTuple):
@@ -62,17 +62,32 @@ class Chain:
     ranges : tuple of Range
     terms : int
         No fewer than the products of any sum.
+    empty : Tensor of bool of shape (rows,)
+        Where no input of the box has the given signs.
     """
 
     net: PlainNet
     ranges: tuple[Range, ...]
     terms: int
+    empty: Tensor
 
     @classmethod
-    def of(cls, net: PlainNet, box: InputBox, terms: int) -> Chain:
-        """Return ranges, the intervals of each layer tightened by linear bounds on its inputs."""
+    def of(
+        cls, net: PlainNet, box: InputBox, terms: int, signs: Sequence[Tensor] | None = None
+    ) -> Chain:
+        """Return ranges, the intervals of each layer tightened by linear bounds on its inputs.
+
+        Parameters
+        ----------
+        net : PlainNet of one member
+        box : InputBox
+        terms : int
+        signs : sequence of Tensor of shape (rows, in), optional
+            Of the inputs of each layer but the first: 1 or -1 where only inputs of the box count
+            for which it is at least, or at most, 0; and 0 elsewhere.
+        """
         first = net.layers[0]
-        ranges = [first_range(first, box)]
+        ranges, empty = [first_range(first, box)], torch.zeros(len(box.low), dtype=torch.bool)
         sight: Sight | None = None
         for k, layer in enumerate(net.layers[1:], start=1):
             low, high = ranges[-1].outputs
@@ -81,10 +96,14 @@ class Chain:
                     points = box.cut(kinks_of(first))
                     inputs = torch.arange(box.low.shape[1])
                     sight = Sight.of(first, inputs, points, box.states)
-                below = cls(net, tuple(ranges), terms)
+                below = cls(net, tuple(ranges), terms, empty)
                 low, high = below._tightened(k, low, high, sight, box)
+            if signs is not None:
+                low = torch.where(signs[k - 1] > 0, low.clamp(min=0.0), low)
+                high = torch.where(signs[k - 1] < 0, high.clamp(max=0.0), high)
+                empty = empty | (low > high).any(dim=-1)
             ranges.append(next_range(layer, low, high))
-        return cls(net, tuple(ranges), terms)
+        return cls(net, tuple(ranges), terms, empty)
 
     def _tightened(
         self, k: int, low: Tensor, high: Tensor, sight: Sight, box: InputBox
@@ -112,17 +131,21 @@ class Chain:
         low = low.scatter(1, places, torch.maximum(low.gather(1, places), lower))
         return low, high.scatter(1, places, torch.minimum(high.gather(1, places), upper))
 
-    def form(self, combinations: Tensor, slopes: Sequence[Tensor | None] | None = None) -> Form:
+    def form(self, combinations: Tensor, gaps: list[Tensor] | None = None) -> Form:
         """Return combinations of outputs, of shape (rows, count, out), as pieces of the inputs."""
         zero = combinations.new_zeros(combinations.shape[:2])
         top = len(self.net.layers) - 1
-        return self.pulled(self._through(Form(combinations, zero, zero), top), top, slopes)
+        return self.pulled(self._through(Form(combinations, zero, zero), top), top, gaps)
 
-    def pulled(self, form: Form, level: int, slopes: Sequence[Tensor | None] | None = None) -> Form:
-        """Return pieces that a layer reads as pieces that the first layer reads."""
+    def pulled(self, form: Form, level: int, gaps: list[Tensor] | None = None) -> Form:
+        """Return pieces that a layer reads as pieces that the first layer reads.
+
+        To ``gaps`` is added for each layer on the way how far its lines are from their functions.
+        """
         for k in range(level, 0, -1):
-            own = None if slopes is None else slopes[k]
-            lines = lines_below(self.net.layers[k], form.pieces, self.ranges[k], own)
+            lines = lines_below(self.net.layers[k], form.pieces, self.ranges[k])
+            if gaps is not None:
+                gaps.append(largest_gaps(self.net.layers[k], form.pieces, self.ranges[k]))
             lost = form.lost + lines.lost
             form = self._through(Form(lines.slope, form.constant + lines.offset, lost), k - 1)
         return form
@@ -145,7 +168,7 @@ def _least(form: Form, sums: ColumnSums, terms: int) -> Tensor:
     return torch.where(total.isfinite(), total, -torch.inf)
 
 
-class _LinearBound:
+class LinearBound:
     """Linear bounds on combinations of the outputs of an average, in boxes around rows.
 
     Parameters
@@ -155,7 +178,13 @@ class _LinearBound:
     box : Box
     """
 
-    def __init__(self, net: AveragedNet, x: Tensor, box: Box) -> None:
+    def __init__(
+        self,
+        net: AveragedNet,
+        x: Tensor,
+        box: Box,
+        signs: Sequence[Sequence[Tensor]] | None = None,
+    ) -> None:
         self.net, self.x, self.box = net, x, box
         self.terms = _terms(net)
         whole = InputBox.of(x, box)
@@ -174,16 +203,24 @@ class _LinearBound:
             for member, weight in enumerate(part.weight.tolist()):
                 single = part.net.member(member)
                 sight = Sight.of(single.layers[0], part.inputs, self.points, self.states, columns)
-                self._readers.append((Chain.of(single, own, self.terms), sight, weight))
+                fixed = None if signs is None else signs[len(self._readers)]
+                self._readers.append((Chain.of(single, own, self.terms, fixed), sight, weight))
 
-    def lower(self, combinations: Tensor) -> Tensor:
-        """Return no more than the least value of combinations, of shape (rows, count, out)."""
+    def lower(self, combinations: Tensor, gaps: list[list[Tensor]] | None = None) -> Tensor:
+        """Return no more than the least value of combinations, of shape (rows, count, out).
+
+        To ``gaps`` is added for each network how far the lines of its layers are from what they
+        stand for, the last layer first.
+        """
         rows, count = combinations.shape[:2]
         sums = ColumnSums(self.points, self.states, count, self.terms)
         zero = combinations.new_zeros(rows, count)
         constant, lost = zero, zero
         for chain, sight, weight in self._readers:
-            form = chain.form(weight * combinations)
+            own: list[Tensor] | None = None if gaps is None else []
+            form = chain.form(weight * combinations, own)
+            if gaps is not None and own is not None:
+                gaps.append(own)
             sums.add(sight, form.pieces, chain.ranges[0].largest.flatten(-2))
             # Each addition is rounded.
             size = form.constant.abs() + constant.abs()
@@ -191,10 +228,15 @@ class _LinearBound:
             constant = constant + form.constant
         return _least(Form(zero, constant, lost), sums, self.terms)
 
-    def falls(self, asked: Combinations) -> Tensor:
+    @property
+    def empty(self) -> Tensor:
+        """Where no input of the box has the given signs, of shape (rows,)."""
+        return torch.stack([chain.empty for chain, _, _ in self._readers]).any(dim=0)
+
+    def falls(self, asked: Combinations, gaps: list[list[Tensor]] | None = None) -> Tensor:
         """Return how far combinations can fall below their exact value at the row."""
         combinations = asked.expanded
-        lower = self.lower(combinations)
+        lower = self.lower(combinations, gaps)
         outputs = self.net(self.x)
         value = torch.einsum("rco,ro->rc", combinations, outputs)
         size = torch.einsum("rco,ro->rc", combinations.abs(), outputs.abs())

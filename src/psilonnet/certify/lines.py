@@ -30,14 +30,13 @@ class Lines(NamedTuple):
     lost: Tensor
 
 
-def lines_below(
-    layer: PlainLayer, pieces: Tensor, own: Range, chosen: Tensor | None = None
-) -> Lines:
+def lines_below(layer: PlainLayer, pieces: Tensor, own: Range) -> Lines:
     """Return lines below combinations of the pieces of coordinates.
 
     A combination of the pieces of ReLU or CReLU is ``q z + d max(z, 0)``. Where the interval is on
     one side of 0, that is its own line. Where it bends up (d > 0), every slope between q and q + d
-    makes a line below it through 0. Where it bends down, the line goes through both ends.
+    makes a line below it through 0: here that of the longer side. Where it bends down, the line
+    goes through both ends.
 
     Parameters
     ----------
@@ -45,9 +44,6 @@ def lines_below(
     pieces : Tensor of shape (rows, count, pieces * in)
     own : Range
         Where the inputs of the layer are.
-    chosen : Tensor of shape (rows, count, in), optional
-        Slopes where the function bends up, between 0 (q) and 1 (q + d). By default that of the
-        longer side.
     """
     if layer.split == "none":
         zero = pieces.new_zeros(pieces.shape[:2])
@@ -60,7 +56,6 @@ def lines_below(
     long = torch.where(bent, (high > -low).double(), right).unsqueeze(1)
     share = torch.where(bent, high / (high - low), right).unsqueeze(1)
     drop = torch.where(bent, -low * (high / (high - low)) + LOST, 0.0)
-    up = long if chosen is None else torch.where(bent.unsqueeze(1), chosen, right.unsqueeze(1))
     reach = torch.maximum(low.abs(), high.abs())
     if layer.split == "relu":
         bend, size = pieces, pieces.detach().abs() @ reach.unsqueeze(-1)
@@ -69,7 +64,7 @@ def lines_below(
         bend = right_slope - left_slope
         size = pieces.detach().abs() @ torch.cat((reach, 2 * reach), dim=-1).unsqueeze(-1)
     above, below = bend.clamp(min=0), bend.clamp(max=0)
-    slope = torch.addcmul(above * up, below, share)
+    slope = torch.addcmul(above * long, below, share)
     slope = slope if layer.split == "relu" else slope + left_slope
     offset = (below @ drop.unsqueeze(-1)).squeeze(-1)
     g = 2 * gamma(low.shape[-1] + 8)
@@ -84,3 +79,17 @@ def _level(pieces: Tensor, own: Range) -> Lines:
     size = (pieces.detach().abs() @ own.largest.flatten(-2).unsqueeze(-1)).squeeze(-1)
     slope = pieces.new_zeros(*pieces.shape[:2], own.low.shape[-1])
     return Lines(slope, offset, gamma(pieces.shape[-1] + 4) * size + LOST)
+
+
+def largest_gaps(layer: PlainLayer, pieces: Tensor, own: Range) -> Tensor:
+    """Return about how far lines are from their functions: (rows, count, in), for ReLU and CReLU.
+
+    It is 0 where the interval is on one side of 0; there is nothing to branch on.
+    """
+    if layer.split not in ("relu", "crelu"):
+        return pieces.new_zeros(*pieces.shape[:2], own.low.shape[-1])
+    low, high = own.low, own.high
+    bent = (low < 0) & (high > 0)
+    height = torch.where(bent, -low * (high / (high - low)), 0.0).nan_to_num(0.0)
+    bend = pieces if layer.split == "relu" else torch.sub(*pieces.chunk(2, dim=-1))
+    return bend.abs() * height.unsqueeze(1)

@@ -357,6 +357,34 @@ class PSiLONClassifier(ClassifierMixin, BasePSiLON):  # type: ignore[misc]
         parts = self._certifier.largest_margins(self._read(X, reset=False), delta, method=method)
         return np.concatenate([possible_classes(part * scale, threshold) for part in parts])
 
+    def verdict(self, X: Any, delta: Any, *, budget: int = 200) -> Array:
+        """Return for each row whether its class is proven to stay, refuted, or open.
+
+        What linear bounds do not prove is looked for by an attack, as in :meth:`counterexample`.
+        What is neither is divided into cases, the signs of single neurons, and each case proven
+        by itself.
+
+        Parameters
+        ----------
+        X : table
+        delta : as for :meth:`is_robust`
+        budget : int, default=200
+            How many cases are looked at for each row and other class. More decide more rows, and
+            take longer; not every row can be decided this way.
+
+        Returns
+        -------
+        ndarray of str of shape (rows,)
+            "proven", "refuted" or "open".
+        """
+        rows = self._read(X, reset=False)
+        proven = self._certifier.is_robust(rows, delta)
+        words = np.where(proven, "proven", "open").astype("<U7")
+        words[self.counterexample(X, delta).rows] = "refuted"
+        by_cases = self._certifier.is_robust_by_cases(rows, delta, words == "open", budget=budget)
+        words[by_cases] = "proven"
+        return words
+
     def counterexample(self, X: Any, delta: Any) -> Refuted:
         """Return rows moved within delta where ``predict`` gives another class.
 
