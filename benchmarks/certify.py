@@ -5,8 +5,9 @@ thread.
 
     python -m benchmarks.certify [--quick | --tiny]
 
-Linear bounds are timed for one network of 3 x 128 with 8 pieces of 20 columns, in milliseconds a row and without
-the faster methods before them, and "auto" for 500 rows of a default classifier in seconds.
+Linear bounds are timed for networks of 3 x 128 with 8 pieces of 20 columns, in milliseconds a row
+and network, without the methods before them; "auto" for 500 rows of a default classifier, in
+seconds.
 """
 
 import argparse

@@ -126,7 +126,9 @@ def test_interval_in_own_units(tmp_path):
     model = PSiLONRegressor(**QUICK).fit(X, y)
     predictor = exported(model, tmp_path)
     delta = {"size": 2.0, "when": datetime.timedelta(days=3)}
-    for a, b in zip(predictor.output_range(X, delta), model.output_range(X, delta), strict=True):
+    for a, b in zip(
+        predictor.output_range(X, delta), model.output_range(X, delta, method="global"), strict=True
+    ):
         np.testing.assert_allclose(a, b, rtol=1e-9)
 
 
@@ -270,7 +272,7 @@ def test_where_nothing_moves_the_radius_is_that_of_the_model(tmp_path):
     words = np.random.default_rng(0).choice(["x", "y", "z"], (60, 2)).astype(object)
     model = PSiLONClassifier(**QUICK).fit(words, words[:, 0] == "x")
     with pytest.warns(UserWarning, match="this table has none"):
-        radius = model.certified_radius(words)
+        radius = model.certified_radius(words, method="global")
     np.testing.assert_array_equal(exported(model, tmp_path).certified_radius(words), radius)
 
 

@@ -89,7 +89,7 @@ def statements(model, frame):
     if isinstance(model, PSiLONClassifier):
         return [
             model.predict_proba(frame),
-            model.certified_radius(frame),
+            model.certified_radius(frame, method="global"),
             model.certified_radius(frame, method="local"),
         ]
     return [model.predict(frame), *model.output_range(frame, 0.1)]

@@ -14,7 +14,7 @@ def test_radius_curve_is_the_share_of_certified_rows():
     moves, shares = display.ax_.lines[0].get_data()
     right = classifier.predict(x) == y
     assert shares[0] == pytest.approx(right.mean())
-    radius = classifier.certified_radius(x)
+    radius = classifier.certified_radius(x, method="global")
     middle = np.median(radius)
     expected = (right & (radius >= middle)).mean()
     assert shares[np.searchsorted(moves, middle)] == pytest.approx(expected, abs=0.02)
