@@ -30,6 +30,7 @@ POPULATION_KEYS = {
 }
 RUNTIMES = ("torch", "numpy", "onnx", "scikit-learn_MLP", "random_forest")
 KEYS = {
+    "monotone": {"worst_over_autograd"},
     "step": STEP_KEYS,
     "population": POPULATION_KEYS,
     "fit_step": {"worst_ratio_l1", "worst_ratio_l2", "ratio_m1", "ratio_m10", "overhead_w64_ms"},
@@ -85,6 +86,11 @@ def test_population_benchmark_ends_with_its_figures(repo):
     assert set(figures) == POPULATION_KEYS
     assert figures["ratio_w128_m13"] < 1  # members side by side cost less than one by one
     assert figures["halving_cost"] <= 4.5
+
+
+@pytest.mark.long
+def test_monotone_networks_take_at_most_twice_the_time_of_autograd(repo):
+    assert last_line(repo, "benchmarks.monotone")["worst_over_autograd"] < 2  # 1.3 when measured
 
 
 @pytest.mark.long

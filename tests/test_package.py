@@ -51,6 +51,7 @@ PAGES = [
     "docs/files.md",
     "docs/getting_started.md",
     "docs/many.md",
+    "docs/monotone.md",
     "docs/onnx.md",
     "docs/own_loop.md",
     "docs/losses.md",

@@ -300,3 +300,13 @@ def test_quantiles_and_counts_are_fitted(folder, tmp_path):
     assert (pl.read_csv(out)["prediction"] > 0).all()
     words = ("fit", folder / "data.csv", "--target", "bought", "--out", out, "--loss", "poisson")
     assert "--task regression, or leave them out" in refusal(*words)
+
+
+def test_directions_are_given_by_column(folder, tmp_path):
+    fit = ("fit", folder / "data.csv", "--drop", "id", "--drop", "bought", "--target", "spent")
+    fit += ("--out", tmp_path / "model.psilon", "--max-steps", 5)
+    said = run(*fit, "--monotone", "age=+1", "--monotone", "joined=-1")
+    assert "the prediction never falls when one of these rises: age." in said
+    assert "the prediction never rises when one of these rises: joined." in said
+    assert "COLUMN=+1" in refusal(*fit, "--monotone", "age")
+    assert "Column 'city' holds words" in refusal(*fit, "--monotone", "city=1")

@@ -154,6 +154,13 @@ def test_other_selections_keep_the_directions(model):
     assert against(free.predict, frame) > 1e-3  # without directions it does go against them
 
 
+def test_the_report_states_the_directions(model, tmp_path):
+    pytest.importorskip("matplotlib")
+    model.report(tmp_path / "card.html")
+    page = (tmp_path / "card.html").read_text()
+    assert "the prediction never falls when one of these rises: income, owner, since." in page
+
+
 def test_directions_by_place_are_those_by_name(model):
     other, frame = fitted(monotonic_cst=[1, -1, 1, 1, 0])
     np.testing.assert_array_equal(other.predict(frame), model.predict(frame))

@@ -92,6 +92,10 @@ class _Page(str, Enum):
 Target = Annotated[str, typer.Option(help="The column to predict.")]
 Kind = Annotated[Task, typer.Option(help="auto: words or few whole numbers are classes.")]
 Drop = Annotated[list[str] | None, typer.Option(help="A column to leave out; repeat it.")]
+Monotone = Annotated[
+    list[str] | None,
+    typer.Option(help="COLUMN=+1 (must not fall) or COLUMN=-1 (must not rise); repeat it."),
+]
 Steps = Annotated[int | None, typer.Option(help="Fewer are faster; default: by the rows.")]
 
 
@@ -110,6 +114,7 @@ def fit(
     quantile: Annotated[
         list[float] | None, typer.Option(help="For --loss quantile: a number, or repeat it.")
     ] = None,
+    monotone: Monotone = None,
     words: Words = None,
     decimal: Decimal = None,
     day_first: DayFirst = None,
@@ -128,12 +133,32 @@ def fit(
     steps = "auto" if max_steps is None else max_steps
     model = kind(random_state=seed, max_steps=steps, selection=selection, prune=prune)
     model.set_params(**_loss_parameters(loss, quantile or [], classes=classes))
+    model.set_params(monotonic_cst=directions(monotone))
     model.fit(rows.drop(target), y.to_numpy())
     model.save(out)
     said = "classification" if classes else "regression"
     print(f"Fitted {len(rows)} rows ({said}; --task changes that).")
     print(model.summary())
     print(f"Written to {out}.")
+
+
+def directions(words: list[str] | None) -> dict[str, int] | None:
+    """Return the direction of each column, from words such as ``income=+1``.
+
+    >>> directions(["income=+1", "debt=-1"])
+    {'income': 1, 'debt': -1}
+    """
+    signs = {"1": 1, "+1": 1, "-1": -1}
+    found = {}
+    for word in words or []:
+        name, _, sign = word.rpartition("=")
+        if not name or sign not in signs:
+            raise ValueError(
+                "A direction is written as COLUMN=+1 (must not fall) or COLUMN=-1 (must not rise). "
+                f"Got {word!r}."
+            )
+        found[name] = signs[sign]
+    return found or None
 
 
 @app.command()

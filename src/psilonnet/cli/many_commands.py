@@ -15,10 +15,12 @@ from psilonnet.cli.commands import (
     Data,
     Drop,
     Kind,
+    Monotone,
     Steps,
     Target,
     Task,
     app,
+    directions,
     is_classes,
 )
 from psilonnet.cli.rows import DayFirst, Decimal, Words, read_training, text_style
@@ -42,6 +44,7 @@ def fit_many(
     cluster: Annotated[
         str | None, typer.Option(help="'local' for all cores through Ray, or a Ray address.")
     ] = None,
+    monotone: Monotone = None,
     words: Words = None,
     decimal: Decimal = None,
     day_first: DayFirst = None,
@@ -60,6 +63,7 @@ def fit_many(
     strengths: Any = "auto" if strength is None else strength
     steps: Any = "auto" if max_steps is None else max_steps
     model = kind(random_state=seed, width=width, max_steps=steps, reg_strength=strengths)
+    model.set_params(monotonic_cst=directions(monotone))
     scale = import_module("psilonnet.scale")  # not before: --help is quick
     try:
         index = scale.fit_many(

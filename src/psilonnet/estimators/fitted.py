@@ -137,21 +137,21 @@ class FittedModel(BaseEstimator):  # type: ignore[misc]
             f"reg_strength {strengths}.",
             f"On held-out rows: {held_out.in_words()}." if held_out else score,
             *self._bounds.in_words(self.encoder_, self._output_words(), is_log=self.target_.is_log),
-            *self._directions(),
+            *[line for words in self.direction_words() for line in textwrap.wrap(words, 100)],
             f"Share of exact zeros among the weights: {self.sparsity_:.1%}.",
         ]
         return "\n".join(lines)
 
-    def _directions(self) -> list[str]:
-        """Return what is proven of the signs of slopes, one sentence for each of both."""
+    def direction_words(self) -> list[str]:
+        """Return what is proven of the signs of slopes, a sentence for each of both directions."""
         signs = self.monotonic_cst_
         lines = []
-        for sign, never, moves in ((1, "falls", "rises"), (-1, "rises", "rises")):
+        for sign, never in ((1, "falls"), (-1, "rises")):
             own = [self.encoder_.names[k] for k in np.flatnonzero(signs == sign)]
             if own:
                 columns = ", ".join(own)
-                words = f"Proven: {self._output_name()} never {never} when one of these {moves}"
-                lines += textwrap.wrap(f"{words}: {columns}.", 100)
+                words = f"Proven: {self._output_name()} never {never} when one of these rises"
+                lines.append(f"{words}: {columns}.")
         return lines
 
     def __sklearn_is_fitted__(self) -> bool:

@@ -115,9 +115,9 @@ def proof_section(model: Any, *, is_trivial: bool) -> Html:
     is_trivial : bool
         Whether it gives all rows the same answer, so that a small bound is no merit.
     """
-    said = model.summary().splitlines()
-    first = next(k for k, line in enumerate(said) if line.startswith(PROOF_STARTS))
-    sentence = " ".join(said[first : first + 2])  # what is proven, without columns
+    summary = model.summary().splitlines()
+    first = next(k for k, line in enumerate(summary) if line.startswith(PROOF_STARTS))
+    sentence = " ".join(summary[first : first + 2])  # what is proven, without columns
     words = "This holds for every row there can be, not for most of those that were tried. "
     words += SMALL_BOUND if is_trivial else ""
     if is_classifier(model):
@@ -135,6 +135,7 @@ def proof_section(model: Any, *, is_trivial: bool) -> Html:
     return section(
         "What is proven?",
         paragraph(sentence, class_="proof"),
+        *[paragraph(said, class_="proof") for said in model.direction_words()],
         paragraph(words),
         tag(
             "div",
