@@ -111,7 +111,7 @@ def proven(
 ) -> Tensor:
     """Return True for the rows that are right and proven to stay so within a size."""
     x, y = rows
-    certifier = Certifier(net)
+    certifier = Certifier(net, progress=False)
     if task == "classification":
         stays = torch.from_numpy(certifier.is_robust(x, size, method=method))
         return stays & (margins_of(task, net(x)[:, 0], y)[0] > 0)
