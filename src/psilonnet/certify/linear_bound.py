@@ -131,19 +131,23 @@ class Chain:
         low = low.scatter(1, places, torch.maximum(low.gather(1, places), lower))
         return low, high.scatter(1, places, torch.minimum(high.gather(1, places), upper))
 
-    def form(self, combinations: Tensor, gaps: list[Tensor] | None = None) -> Form:
+    def form(
+        self, combinations: Tensor, gaps: list[Tensor] | None = None, *, even: bool = False
+    ) -> Form:
         """Return combinations of outputs, of shape (rows, count, out), as pieces of the inputs."""
         zero = combinations.new_zeros(combinations.shape[:2])
         top = len(self.net.layers) - 1
-        return self.pulled(self._through(Form(combinations, zero, zero), top), top, gaps)
+        return self.pulled(self._through(Form(combinations, zero, zero), top), top, gaps, even=even)
 
-    def pulled(self, form: Form, level: int, gaps: list[Tensor] | None = None) -> Form:
+    def pulled(
+        self, form: Form, level: int, gaps: list[Tensor] | None = None, *, even: bool = False
+    ) -> Form:
         """Return pieces that a layer reads as pieces that the first layer reads.
 
         To ``gaps`` is added for each layer on the way how far its lines are from their functions.
         """
         for k in range(level, 0, -1):
-            lines = lines_below(self.net.layers[k], form.pieces, self.ranges[k])
+            lines = lines_below(self.net.layers[k], form.pieces, self.ranges[k], even=even)
             if gaps is not None:
                 gaps.append(largest_gaps(self.net.layers[k], form.pieces, self.ranges[k]))
             lost = form.lost + lines.lost
@@ -209,16 +213,21 @@ class LinearBound:
     def lower(self, combinations: Tensor, gaps: list[list[Tensor]] | None = None) -> Tensor:
         """Return no more than the least value of combinations, of shape (rows, count, out).
 
-        To ``gaps`` is added for each network how far the lines of its layers are from what they
-        stand for, the last layer first.
+        The better of two choices of lines, each for all networks. To ``gaps`` is added for each
+        network how far the lines of its layers are from what they stand for, the last layer first.
         """
+        return torch.maximum(self._lower(combinations, gaps), self._lower(combinations, even=True))
+
+    def _lower(
+        self, combinations: Tensor, gaps: list[list[Tensor]] | None = None, *, even: bool = False
+    ) -> Tensor:
         rows, count = combinations.shape[:2]
         sums = ColumnSums(self.points, self.states, count, self.terms)
         zero = combinations.new_zeros(rows, count)
         constant, lost = zero, zero
         for chain, sight, weight in self._readers:
             own: list[Tensor] | None = None if gaps is None else []
-            form = chain.form(weight * combinations, own)
+            form = chain.form(weight * combinations, own, even=even)
             if gaps is not None and own is not None:
                 gaps.append(own)
             sums.add(sight, form.pieces, chain.ranges[0].largest.flatten(-2))

@@ -30,13 +30,12 @@ class Lines(NamedTuple):
     lost: Tensor
 
 
-def lines_below(layer: PlainLayer, pieces: Tensor, own: Range) -> Lines:
+def lines_below(layer: PlainLayer, pieces: Tensor, own: Range, *, even: bool = False) -> Lines:
     """Return lines below combinations of the pieces of coordinates.
 
     A combination of the pieces of ReLU or CReLU is ``q z + d max(z, 0)``. Where the interval is on
     one side of 0, that is its own line. Where it bends up (d > 0), every slope between q and q + d
-    makes a line below it through 0: here that of the longer side. Where it bends down, the line
-    goes through both ends.
+    makes a line below it through 0. Where it bends down, the line goes through both ends.
 
     Parameters
     ----------
@@ -44,6 +43,9 @@ def lines_below(layer: PlainLayer, pieces: Tensor, own: Range) -> Lines:
     pieces : Tensor of shape (rows, count, pieces * in)
     own : Range
         Where the inputs of the layer are.
+    even : bool, default=False
+        Where the function bends up, take the slope of the line through both ends; else that of
+        the longer side.
     """
     if layer.split == "none":
         zero = pieces.new_zeros(pieces.shape[:2])
@@ -64,7 +66,7 @@ def lines_below(layer: PlainLayer, pieces: Tensor, own: Range) -> Lines:
         bend = right_slope - left_slope
         size = pieces.detach().abs() @ torch.cat((reach, 2 * reach), dim=-1).unsqueeze(-1)
     above, below = bend.clamp(min=0), bend.clamp(max=0)
-    slope = torch.addcmul(above * long, below, share)
+    slope = torch.addcmul(above * (share if even else long), below, share)
     slope = slope if layer.split == "relu" else slope + left_slope
     offset = (below @ drop.unsqueeze(-1)).squeeze(-1)
     g = 2 * gamma(low.shape[-1] + 8)
