@@ -6,7 +6,7 @@ which the first model would be fitted, and tells its seconds and its peak memory
 Beside them the same files are read and written bare: batch by batch, nothing sorted. One group may
 have a third of all rows (--heavy).
 
-    python -m benchmarks.partition [--quick] [--rows 50000000] [--heavy] [--folder DIR]
+    python -m benchmarks.partition [--quick | --tiny] [--rows 50000000] [--heavy] [--folder DIR]
 
 It takes room for the rows four times in the folder (a temporary one without it).
 """
@@ -144,6 +144,7 @@ def main() -> None:
     """Run the benchmark and print its figures."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help=f"{QUICK:,} rows")
+    parser.add_argument("--tiny", action="store_true", help="the same")
     parser.add_argument("--rows", type=int, default=FULL)
     parser.add_argument("--heavy", action="store_true", help="one group has a third of the rows")
     parser.add_argument("--folder", help="where the rows are written")
@@ -152,7 +153,7 @@ def main() -> None:
     if given.child:
         child(*given.child)
         return
-    rows = QUICK if given.quick else given.rows
+    rows = QUICK if given.quick or given.tiny else given.rows
     print_figures(partition_figures(rows, heavy=given.heavy, where=given.folder))
 
 

@@ -37,19 +37,22 @@ class Costs:
 
     Attributes
     ----------
-    fit : seconds of one small model inside a task (an assumption: see docs/past_one_machine.md)
+    fit : seconds of one model inside a task (an assumption: see docs/past_one_machine.md)
+    small_fit : seconds of one network of width 64 on 150 rows, as it was measured
     rows_per_second : rows that one core predicts, reading and writing included
     cells_per_second : results that the driver of run_cells takes and writes, each flushed to disk
-    blocks_per_second : blocks that the driver of predict_files hands out; it writes nothing
+    tasks_per_second : tasks that the drivers of fit_many and predict_files hand out; their workers
+        write what comes of them, and they write nothing
     overhead : seconds of a worker around each task
     footers_per_second : footers of Parquet files that the driver reads before it starts
     model_bytes, index_bytes : of a saved model, and of its line in an index
     """
 
     fit: float = 2.0
+    small_fit: float = 0.085
     rows_per_second: float = 918_000.0
     cells_per_second: float = 244.0
-    blocks_per_second: float = 614.0
+    tasks_per_second: float = 614.0
     overhead: float = 0.005
     footers_per_second: float = 2000.0
     model_bytes: float = 23_300.0
@@ -96,16 +99,16 @@ class Run:
         return "window" if self.workers > WINDOW else "workers"
 
 
-def fitting(costs: Costs, workers: int, per_task: int) -> Run:
+def fitting(costs: Costs, workers: int, per_task: int, *, small: bool = False) -> Run:
     """Return the run that fits a model per group, with so many groups per task."""
-    seconds = per_task * costs.fit + costs.overhead
-    return Run(-(-GROUPS // per_task), seconds, costs.cells_per_second, workers)
+    seconds = per_task * (costs.small_fit if small else costs.fit) + costs.overhead
+    return Run(-(-GROUPS // per_task), seconds, costs.tasks_per_second, workers)
 
 
 def predicting(costs: Costs, workers: int, block_rows: int) -> Run:
     """Return the run that predicts all rows in blocks."""
     seconds = block_rows / costs.rows_per_second + costs.overhead
-    return Run(-(-ROWS // block_rows), seconds, costs.blocks_per_second, workers)
+    return Run(-(-ROWS // block_rows), seconds, costs.tasks_per_second, workers)
 
 
 def simulate(run: Run, seed: int = 0, spread: float = 0.3) -> float:
@@ -150,7 +153,7 @@ def measure(cells: int = 1000) -> dict[str, float]:
             written = perf_counter() - start
     finally:
         ray.shutdown()
-    return {"blocks_per_second": cells / handed, "cells_per_second": cells / written}
+    return {"tasks_per_second": cells / handed, "cells_per_second": cells / written}
 
 
 def _nothing(_: object) -> int:
@@ -168,6 +171,8 @@ def main() -> None:
     cases = [("models, 1 per task", lambda w: fitting(costs, w, 1))]
     many = GROUPS_PER_TASK
     cases += [(f"models, {many} per task", lambda w: fitting(costs, w, many))]
+    cases += [("small models, 1 per task", lambda w: fitting(costs, w, 1, small=True))]
+    cases += [(f"small models, {many} per task", lambda w: fitting(costs, w, many, small=True))]
     cases += [("rows, blocks of 10,000", lambda w: predicting(costs, w, 10_000))]
     cases += [("rows, blocks of 1,000,000", lambda w: predicting(costs, w, 1_000_000))]
     print(f"{'work':27}{'workers':>8}{'tasks':>9}{'hours':>9}{'simulated':>11}  bottleneck")

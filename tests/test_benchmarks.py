@@ -34,6 +34,8 @@ KEYS = {
     "step": STEP_KEYS,
     "population": POPULATION_KEYS,
     "fit_step": {"worst_ratio_l1", "worst_ratio_l2", "ratio_m1", "ratio_m10", "overhead_w64_ms"},
+    "group_step": {"uneven_over_even_dealt", "rows_with_padding_dealt", "models_per_core_hour"},
+    "partition": {"partition_rows_per_s", "partition_peak_mb_fifth", "partition_peak_mb"},
     "certify": {"global_over_predict", "local_over_predict"},
     "fit": {"psilonnet_seconds"},
     "predict": {f"{kind}_{name}" for kind in ("latency_us", "rows_per_s") for name in RUNTIMES},
@@ -61,7 +63,7 @@ def last_line(repo, module, size="--quick"):
     return json.loads(done.stdout.splitlines()[-1])
 
 
-SLOW = ("predict", "scale", "step")  # a minute and more each
+SLOW = ("group_step", "partition", "predict", "scale", "step")  # a minute and more each
 
 
 @pytest.mark.parametrize(
@@ -121,7 +123,7 @@ def test_cost_model_agrees_with_the_simulation():
     for workers in (2, 64):
         run = predicting(Costs(), workers, 1_000_000)
         assert simulate(run) == pytest.approx(run.estimate, rel=0.15)
-    assert fitting(Costs(), 1024, 1).bottleneck == "driver"
+    assert fitting(Costs(), 1024, 1, small=True).bottleneck == "driver"
     assert fitting(Costs(), 128, 32).bottleneck == "workers"
 
 
@@ -131,6 +133,14 @@ def test_prediction_benchmark_ends_with_its_figures(repo):
     assert figures["pruned_over_dense_throughput"] > 1
     assert figures["pruned_over_dense_bytes"] < 0.5
     assert all(figures[key] > 0 for key in KEYS["predict"])
+
+
+@pytest.mark.long
+def test_memory_is_flat_while_rows_are_dealt(repo):
+    figures = last_line(repo, "benchmarks.partition", "--rows=10000000")
+    assert figures["partition_rows_kept"] == 10_000_000
+    assert figures["partition_peak_mb"] < 1500
+    assert figures["partition_peak_mb"] < 1.2 * figures["partition_peak_mb_fifth"]
 
 
 @pytest.mark.long
