@@ -42,8 +42,8 @@ def train(sizes: list[int], steps: int, seed: int = 0) -> Result:
     y = x[:, :1] + (x[:, 1:2] * x[:, 2:3]) + 0.3 * torch.randn(len(x), 1, generator=rng)
     most, start, own = max(sizes), 0, []
     for size in sizes:
-        rows = torch.arange(start, start + size)
-        own.append(torch.nn.functional.pad(rows, (0, most - size), value=-1))
+        numbers = torch.arange(start, start + size)
+        own.append(torch.nn.functional.pad(numbers, (0, most - size), value=-1))
         start += size
     net = PSiLONNet(COLUMNS, 1, width=64, depth=2, members=(len(sizes),), generator=rng)
     rows = Rows(x, y, None, torch.stack(own))
