@@ -56,7 +56,7 @@ class ColumnBounds:
             total = self.per_standard_deviation[is_number].sum()
             lines = [
                 "Proven: if every number moves by at most one standard deviation, "
-                "the rest not at all,",
+                "and nothing else moves,",
                 f"{what_moves} by at most {total:.4g}{_factor_words(total) if is_log else ''}.",
             ]
         lines.append("The columns that can move it most:")
