@@ -209,12 +209,12 @@ def test_levels_of_words_are_read_as_words_whatever_they_look_like(tmp_path):
     estimator = load(model)
     assert estimator.encoder_.codes[0].levels == ("false", "maybe", "true")
     new = table(tmp_path, "a,b", "true,2023-01-31", "false,2023-01-31", name="new.csv")
-    assert read_for(estimator, new, TextStyle())["a"].to_list() == ["true", "false"]
-    assert read_for(estimator, new, TextStyle())["b"].to_list() == ["2023-01-31"] * 2
+    assert read_for(estimator.encoder_, new, TextStyle())["a"].to_list() == ["true", "false"]
+    assert read_for(estimator.encoder_, new, TextStyle())["b"].to_list() == ["2023-01-31"] * 2
     yes = table(tmp_path, "a,y", *(f"{('true', 'false')[k % 2]},{k}" for k in range(40)))
     run("fit", yes, *FIT, "--out", model)
     assert load(model).encoder_.codes[0].levels == ("False", "True")
-    assert read_for(load(model), new, TextStyle())["a"].to_list() == [True, False]
+    assert read_for(load(model).encoder_, new, TextStyle())["a"].to_list() == [True, False]
 
 
 def test_groups_are_read_like_a_whole_table(tmp_path):

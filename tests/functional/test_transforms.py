@@ -65,6 +65,7 @@ CASES = {
     "layer_matrix": Case(partial(psilon.layer_matrix, bound="improved"), NET[:1]),
     "path_norm": Case(on_list(psilon.path_norm, residual=INNER, bound="improved"), NET),
     "path_mass": Case(on_list(psilon.path_mass, residual=INNER), NET),
+    "piece_mass": Case(on_list(psilon.piece_mass, residual=INNER), NET),
     "path_matrix": Case(margin, (*NET, (1, 2))),
     "product_bound": Case(on_list(psilon.product_bound, bound="merged"), NET),
     "add_bias_neuron": Case(with_biases, (*NET, (4,), (4,), (2,))),

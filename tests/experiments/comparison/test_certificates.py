@@ -16,7 +16,8 @@ SMALL = Plan(steps=6, evaluate_every=2, batch_size=100, progress=False)
 
 
 @pytest.mark.parametrize("name", ["compas_two_years", "cpu_act"])
-def test_certificates_lie_between_attack_and_bound(name, data_dir):
+def test_certificates_lie_between_attack_and_bound(name, data_dir, monkeypatch):
+    monkeypatch.setattr(certificates, "ROWS", 60)
     table = load_table(name, data_dir)
     parts = make_parts(table, seed=0)
     torch.set_num_threads(1)
