@@ -17,6 +17,7 @@ import csv
 import json
 from dataclasses import dataclass, replace
 from functools import cache
+from itertools import combinations
 from math import log
 from statistics import fmean, median, stdev
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -196,19 +197,19 @@ def given_up_at(path: Trained, steps: Array, losses: Array, rule: tuple[GiveUp, 
 def all_trials() -> list[Trial]:
     """Return what was tried, the recipe before first."""
     now = Trial("recipe before, no design given up")
-    clipped = tuple(f"{design}, clipped" for design in NOW)
-    sets = {
-        "all designs": tuple(DESIGNS),
-        "clipped instead of logarithmic tails": clipped,
-        "logarithmic tails and clipped": (*NOW, *clipped),
-    }
     single = [Trial(f"only {design}", (design,)) for design in DESIGNS]
     less = [Trial(f"all but {d}", tuple(e for e in DESIGNS if e != d)) for d in DESIGNS]
+    sets = [
+        Trial("; ".join(designs), designs)
+        for size in (3, 4)
+        for designs in combinations(DESIGNS, size)
+    ]
     return [
         now,
-        *(Trial(name, designs) for name, designs in sets.items()),
+        Trial("all designs", tuple(DESIGNS)),
         *single,
         *less,
+        *sets,
         *(replace(now, name=f"most {most}", most=most) for most in (1, 2, 3, 6, 10)),
         *(replace(now, name=f"weight {w}", weight=w) for w in (0.0, 0.003, 0.03)),
         *(
