@@ -5,10 +5,13 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+import torch
 
-from certify.fitted_models import QUICK, table
+from certify.fitted_models import QUICK, moved_rows, scales_of, table
 from psilonnet import PSiLONClassifier, PSiLONRegressor
 from psilonnet.certify import Perturbation
+from psilonnet.estimators.counterexamples import safe_moves
+from psilonnet.estimators.targets import NumberTarget
 
 DELTA = {"a": 12.0, "b": 0.5, "day": pd.Timedelta(days=20), "city": "any", "flag": "any"}
 FRAMES = {
@@ -136,3 +139,38 @@ def test_a_proven_model_has_no_counterexamples(models):
     robust = model.is_robust(frame, 0.05, method="local")
     assert robust.any()
     assert not robust[model.counterexample(frame, 0.05).rows].any()
+
+
+@pytest.mark.filterwarnings("ignore::psilonnet.tables.OutOfRangeWarning")
+@pytest.mark.parametrize(
+    "given", [{}, {"loss": "poisson"}, {"loss": "quantile", "quantile": (0.1, 0.9)}]
+)
+def test_verdicts_about_ranges_hold(given):
+    frame, y = table(seed=5)
+    y = np.round(np.exp(y)) if given.get("loss") == "poisson" else y
+    model = PSiLONRegressor(**QUICK, **given).fit(frame, y)
+    rows = frame[:20]
+    middle = model.predict(rows)
+    off = 0.9 * np.median(middle - model.output_range(rows, 0.15)[0], axis=0)
+    low, high = middle - off, middle + off
+    words = model.verdict(rows, 0.15, low=low, high=high, budget=20)
+    assert {"proven", "refuted"} <= set(words) <= {"proven", "refuted", "open"}
+    refuted = model.counterexample(rows, 0.15, low=low, high=high).rows
+    assert (np.flatnonzero(words == "refuted") == refuted).all()
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        found = model.predict(moved_rows(rows, scales_of(model), rng, 0.15))
+        inside = ((low <= found) & (found <= high)).reshape(len(rows), -1).all(axis=1)
+        assert inside[words == "proven"].all()
+    with pytest.raises(ValueError, match="Give 'low', 'high' or both"):
+        model.verdict(rows, 0.15)
+
+
+def test_moves_that_are_safe_keep_predictions_in_their_range():
+    outputs = torch.tensor([[0.3], [-1.0], [2.0]], dtype=torch.float64)
+    low, high = np.array([[1.0], [-np.inf], [0.0]]), np.array([[9.0], [4.0], [1.0]])
+    target = NumberTarget(np.array([2.0]), np.array([3.0]))
+    moves = safe_moves(target, outputs, low, high)
+    expected = [[1.9 / 3, 6.1 / 3], [np.inf, 5 / 3], [8 / 3, -7 / 3]]  # the last has left
+    np.testing.assert_allclose(moves, expected, rtol=1e-7)
+    assert (moves[:2, 1] < np.array(expected)[:2, 1]).all()

@@ -1,25 +1,34 @@
-"""Proofs by cases: what one linear bound leaves open, the sign of one neuron after another decides.
+"""Proofs by cases: what one linear bound leaves open, smaller boxes and fixed signs decide.
 
-Where a neuron is on one side of 0, its function is a line. So a box is divided into the inputs for
-which a neuron is at least 0 and those for which it is at most 0, linear bounds are computed for
-both, and so on for what is still open.
+A case is a part of a box, and signs that some neurons have there. It is divided in two ways: a
+column is halved, or a category's states are taken one by one; or a neuron is at least 0, or at most
+0, and then its function is a line. Linear bounds are computed for each case, and what is still open
+is divided again. A fixed sign narrows the neuron and those after it, not the box; so halved columns
+are what decides in the end, and where many columns move that end can be far.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
+from psilonnet.certify.column_sums import InputBox
 from psilonnet.certify.combinations import Combinations
-from psilonnet.certify.linear_bound import LinearBound
+from psilonnet.certify.linear_bound import LinearBound, Slack
+from psilonnet.certify.rounding import LOST
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from psilonnet.certify.box import Box
     from psilonnet.nn import AveragedNet
 
 TOGETHER = 16  # cases at a time
+FEW = 4  # columns that move: of so many the halves alone decide soonest
+TURN = 0.05  # of the largest part in a bound: what a column counts for that was never halved
 
 
 def falls_less_by_cases(
@@ -40,48 +49,129 @@ def falls_less_by_cases(
     found = torch.zeros(len(x), dtype=torch.bool)
     for row in range(len(x)):
         own = slice(row, row + 1)
+        whole = InputBox.of(x[own], box.at(own))
         found[row] = all(
-            _holds(
+            _Question(
                 net,
                 x[own],
-                box.at(own),
+                whole,
                 Combinations(asked.table, asked.index[own, k : k + 1]),
                 float(enough[row, k]),
-                budget,
-            )
+            ).holds(budget)
             for k in range(asked.index.shape[1])
         )
     return found
 
 
-def _holds(
-    net: AveragedNet, x: Tensor, box: Box, asked: Combinations, enough: float, budget: int
-) -> bool:
-    """Return whether a combination of one row falls less in all cases."""
-    sizes = [
-        [layer.weight.shape[-1] for layer in part.net.layers[1:]]
-        for part in net.parts
-        for _ in range(part.members)
-    ]
-    widths = [width for own in sizes for width in own]
-    left = torch.zeros(1, sum(widths), dtype=torch.int8)  # a row of signs for each case
-    while len(left):
-        now, left = left[-TOGETHER:], left[:-TOGETHER]
-        budget -= len(now)
-        if budget < 0 or not widths:
-            return False
-        flat = iter(torch.split(now, widths, dim=1))
-        signs = [[next(flat) for _ in own] for own in sizes]
-        rows = torch.zeros(len(now), dtype=torch.long)
-        bound = LinearBound(net, x[rows], box.at(rows), signs)
-        gaps: list[list[Tensor]] = []
-        falls = bound.falls(asked.at(rows), gaps)[:, 0]
-        far = torch.cat([gap[:, 0] for own in gaps for gap in reversed(own)], dim=1)
-        far = torch.where(now == 0, far, 0.0)
-        open_ = ~(bound.empty | (falls < enough))
-        if bool((far[open_].amax(dim=1) <= 0).any()):
-            return False  # the function is linear there, and no sign helps
-        place = far[open_].argmax(dim=1, keepdim=True)
-        cases = [now[open_].scatter(1, place, sign) for sign in (1, -1)]
-        left = torch.cat((left, *cases))
-    return True
+@dataclass(frozen=True)
+class _Case:
+    """A part of a box.
+
+    Attributes
+    ----------
+    low, high : Tensor of shape (columns,)
+    jumps : tuple of int
+        Which categories still take any state.
+    signs : Tensor of shape (neurons,)
+        1 or -1 for a neuron that is at least, or at most, 0; else 0.
+    depth : int
+        How often it was divided.
+    """
+
+    low: Tensor
+    high: Tensor
+    jumps: tuple[int, ...]
+    signs: Tensor
+    depth: int = 0
+
+
+@dataclass(frozen=True)
+class _Question:
+    """Whether a combination of the outputs of one row falls by less than enough in a box."""
+
+    net: AveragedNet
+    x: Tensor  # (1, columns)
+    whole: InputBox
+    asked: Combinations
+    enough: float
+
+    def holds(self, budget: int) -> bool:
+        """Return whether it was proven within a number of cases."""
+        if self.enough == torch.inf:
+            return True
+        signs = torch.zeros(sum(w for own in self._widths() for w in own), dtype=torch.int8)
+        jumps = tuple(range(len(self.whole.states)))
+        left = [_Case(self.whole.low[0], self.whole.high[0], jumps, signs)]
+        while left:
+            now = [left.pop()]
+            while left and len(now) < TOGETHER and left[-1].jumps == now[0].jumps:
+                now.append(left.pop())
+            budget -= len(now)
+            if budget < 0:
+                return False
+            for parts in self._open(now):
+                if not parts:
+                    return False  # a point, or numbers that are not finite
+                left.extend(parts)
+        return True
+
+    def _widths(self) -> list[list[int]]:
+        """Return how many neurons there are, for each network and layer above the first."""
+        return [
+            [layer.weight.shape[-1] for layer in part.net.layers[1:]]
+            for part in self.net.parts
+            for _ in range(part.members)
+        ]
+
+    def _open(self, cases: list[_Case]) -> Iterator[list[_Case]]:
+        """Yield the parts of the cases that one bound leaves open."""
+        signs = torch.stack([case.signs for case in cases])
+        widths = self._widths()
+        flat = iter(torch.split(signs, [w for own in widths for w in own], dim=1))
+        states = tuple(self.whole.states[k] for k in cases[0].jumps)
+        low, high = (torch.stack([getattr(c, end) for c in cases]) for end in ("low", "high"))
+        inputs = InputBox(low, high, states)
+        rows = torch.zeros(len(cases), dtype=torch.long)
+        fixed = [[next(flat) for _ in own] for own in widths]
+        bound = LinearBound(self.net, self.x[rows], inputs, fixed)
+        slack = Slack()
+        falls = bound.falls(self.asked.at(rows), slack)[:, 0]
+        gaps = [gap[:, 0] for own in slack.neurons for gap in reversed(own)]
+        far = torch.where(
+            signs == 0, torch.cat([falls.new_zeros(len(cases), 0), *gaps], dim=1), 0.0
+        )
+        for k in (~(bound.empty | (falls < self.enough))).nonzero().flatten().tolist():
+            wide = [slack.columns[k], *(own[k, None] for own in slack.states)]
+            yield self._parts(cases[k], far[k], torch.cat(wide))
+
+    def _parts(self, case: _Case, far: Tensor, wide: Tensor) -> list[_Case]:
+        """Return a case in parts: by a column, and where many move, every other time by a sign."""
+        width = self.whole.high[0] - self.whole.low[0]
+        many = int((width > 0).sum()) + len(self.whole.states) > FEW
+        if many and case.depth % 2 == 0 and bool((far > 0).any()):
+            place = far.argmax()
+            signs = [case.signs.index_fill(0, place, sign) for sign in (1, -1)]
+            return [replace(case, signs=own, depth=case.depth + 1) for own in signs]
+        share = ((case.high - case.low) / width).nan_to_num(0.0)
+        share = torch.cat((share, torch.ones(len(case.jumps))))
+        wide = torch.where(share > 0, wide + TURN * share * (wide.max() + LOST), -1.0)
+        place = wide.argmax()
+        if not wide[place] > 0:
+            return []
+        if place >= len(width):
+            return self._by_state(case, int(place) - len(width))
+        middle = (case.low[place] + case.high[place]) / 2
+        if not case.low[place] < middle < case.high[place]:
+            return []
+        return [
+            replace(case, high=case.high.index_fill(0, place, middle), depth=case.depth + 1),
+            replace(case, low=case.low.index_fill(0, place, middle), depth=case.depth + 1),
+        ]
+
+    def _by_state(self, case: _Case, number: int) -> list[_Case]:
+        """Return a case for each state of one of the categories that still take any."""
+        rest = case.jumps[:number] + case.jumps[number + 1 :]
+        return [
+            _Case(case.low + state, case.high + state, rest, case.signs, case.depth + 1)
+            for state in self.whole.states[case.jumps[number]]
+        ]

@@ -105,7 +105,7 @@ class Certifier:
         return np.concatenate(parts)
 
     def is_robust_by_cases(self, rows: Any, delta: Any, asked: Array, *, budget: int) -> Array:
-        """Return True for those of the asked rows whose class provably stays, by cases of signs.
+        """Return True for those of the asked rows whose class provably stays, by cases.
 
         Parameters
         ----------
@@ -115,6 +115,28 @@ class Certifier:
         budget : int
             How many cases are looked at for each other class of a row.
         """
+        return self._by_cases(rows, delta, asked, None, budget)
+
+    def moves_less_by_cases(
+        self, rows: Any, delta: Any, asked: Array, enough: Array, *, budget: int
+    ) -> Array:
+        """Return True for those of the asked rows whose outputs provably move by less, by cases.
+
+        Parameters
+        ----------
+        rows, delta, asked
+            As for :meth:`is_robust_by_cases`.
+        enough : ndarray of shape (rows, 2 * outputs)
+            How far each output may move down, and then up.
+        budget : int
+            How many cases are looked at for each output and side.
+        """
+        return self._by_cases(rows, delta, asked, torch.as_tensor(enough), budget)
+
+    def _by_cases(
+        self, rows: Any, delta: Any, asked: Array, enough: Tensor | None, budget: int
+    ) -> Array:
+        """Return True for those rows that are proven; without ``enough`` about their class."""
         x, whole, reading_error = self._encoded(rows, delta)
         found = np.zeros(len(x), dtype=bool)
         quiet = not self.progress
@@ -122,7 +144,7 @@ class Certifier:
         for row in tqdm(places, unit="row", leave=False, delay=SHOWN, disable=quiet):
             own = slice(row, row + 1)
             proof = _Proof(self.net, x[own], whole.at(own), (), reading_error)
-            found[row] = proof.is_robust_by_cases(budget)
+            found[row] = proof.holds_by_cases(None if enough is None else enough[own], budget)
         return found
 
     def output_range(self, rows: Any, delta: Any, *, method: str = "auto") -> tuple[Array, Array]:
@@ -222,11 +244,14 @@ class _Proof:
         margins, asked = class_margins(self.outputs)
         return np.asarray((self.falls(asked, margins) < margins).all(dim=-1))
 
-    def is_robust_by_cases(self, budget: int) -> bool:
-        """Return whether no margin of any row can be used up."""
-        margins, asked = class_margins(self.outputs)
-        enough = margins - self.slack(self.box.hull, asked)
-        held = falls_less_by_cases(self.net, self.x, self.box, asked, enough, budget)
+    def holds_by_cases(self, enough: Tensor | None, budget: int) -> bool:
+        """Return whether no output of any row moves by enough; without it, whether classes stay."""
+        if enough is None:
+            enough, asked = class_margins(self.outputs)
+        else:
+            asked = both_ways(*self.outputs.shape)
+        exact = enough - self.slack(self.box.hull, asked)
+        held = falls_less_by_cases(self.net, self.x, self.box, asked, exact, budget)
         return bool(held.all())
 
     def certified_radius(self) -> Array:

@@ -234,3 +234,12 @@ class ColumnSums:
         for values in self._states:
             total = total + values.amin(dim=-1)
         return total - self._lost * (1 + self._g)
+
+    def spreads(self) -> tuple[Tensor, list[Tensor]]:
+        """Return about how far the first sum of each row goes up and down in the box.
+
+        Along each column, of shape (rows, columns), and for each category, of shape (rows,).
+        """
+        own = self._values[:, :, 0]
+        ends = [(values[:, 0].amax(dim=-1), values[:, 0].amin(dim=-1)) for values in self._states]
+        return own.amax(dim=-1) - own.amin(dim=-1), [high - low for high, low in ends]

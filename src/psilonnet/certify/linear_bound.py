@@ -9,7 +9,7 @@ no rounding is lost is in docs/theory.md.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 import torch
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 def linear_falls(net: AveragedNet, x: Tensor, box: Box, asked: Combinations) -> Tensor:
     """Return how far combinations of averaged outputs can fall, of shape (rows, count)."""
-    return LinearBound(net, x, box).falls(asked)
+    return LinearBound(net, x, InputBox.of(x, box)).falls(asked)
 
 
 class Form(NamedTuple):
@@ -49,6 +49,26 @@ class Form(NamedTuple):
     pieces: Tensor
     constant: Tensor
     lost: Tensor
+
+
+@dataclass
+class Slack:
+    """Where a linear bound on one combination of each row may be loose.
+
+    Attributes
+    ----------
+    neurons : list of lists of Tensor of shape (rows, 1, neurons)
+        For each network, and each layer from the last one down to the second: how far lines are
+        from what they stand for.
+    columns : Tensor of shape (rows, columns)
+        How far the function of a column goes up and down in the box.
+    states : list of Tensor of shape (rows,)
+        How far that of a category does.
+    """
+
+    neurons: list[list[Tensor]] = field(default_factory=list)
+    columns: Tensor = field(default_factory=lambda: torch.zeros(0, 0))
+    states: list[Tensor] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -179,19 +199,21 @@ class LinearBound:
     ----------
     net : AveragedNet
     x : Tensor of shape (rows, columns)
-    box : Box
+        What falls are measured from; it need not lie in the box.
+    whole : InputBox
+    signs : sequence of sequences of Tensor, optional
+        For each network what :meth:`Chain.of` takes.
     """
 
     def __init__(
         self,
         net: AveragedNet,
         x: Tensor,
-        box: Box,
+        whole: InputBox,
         signs: Sequence[Sequence[Tensor]] | None = None,
     ) -> None:
-        self.net, self.x, self.box = net, x, box
+        self.net, self.x = net, x
         self.terms = _terms(net)
-        whole = InputBox.of(x, box)
         shared = _shared_map(net)
         if shared is not None:
             whole = whole.seen(shared)
@@ -210,31 +232,32 @@ class LinearBound:
                 fixed = None if signs is None else signs[len(self._readers)]
                 self._readers.append((Chain.of(single, own, self.terms, fixed), sight, weight))
 
-    def lower(self, combinations: Tensor, gaps: list[list[Tensor]] | None = None) -> Tensor:
+    def lower(self, combinations: Tensor, slack: Slack | None = None) -> Tensor:
         """Return no more than the least value of combinations, of shape (rows, count, out).
 
-        The better of two choices of lines, each for all networks. To ``gaps`` is added for each
-        network how far the lines of its layers are from what they stand for, the last layer first.
+        The better of two choices of lines, each for all networks. The slack of the first is told.
         """
-        return torch.maximum(self._lower(combinations, gaps), self._lower(combinations, even=True))
+        return torch.maximum(self._lower(combinations, slack), self._lower(combinations, even=True))
 
     def _lower(
-        self, combinations: Tensor, gaps: list[list[Tensor]] | None = None, *, even: bool = False
+        self, combinations: Tensor, slack: Slack | None = None, *, even: bool = False
     ) -> Tensor:
         rows, count = combinations.shape[:2]
         sums = ColumnSums(self.points, self.states, count, self.terms)
         zero = combinations.new_zeros(rows, count)
         constant, lost = zero, zero
         for chain, sight, weight in self._readers:
-            own: list[Tensor] | None = None if gaps is None else []
+            own: list[Tensor] | None = None if slack is None else []
             form = chain.form(weight * combinations, own, even=even)
-            if gaps is not None and own is not None:
-                gaps.append(own)
+            if slack is not None and own is not None:
+                slack.neurons.append(own)
             sums.add(sight, form.pieces, chain.ranges[0].largest.flatten(-2))
             # Each addition is rounded.
             size = form.constant.abs() + constant.abs()
             lost = lost + form.lost + gamma(2) * size.detach()
             constant = constant + form.constant
+        if slack is not None:
+            slack.columns, slack.states = sums.spreads()
         return _least(Form(zero, constant, lost), sums, self.terms)
 
     @property
@@ -242,18 +265,18 @@ class LinearBound:
         """Where no input of the box has the given signs, of shape (rows,)."""
         return torch.stack([chain.empty for chain, _, _ in self._readers]).any(dim=0)
 
-    def falls(self, asked: Combinations, gaps: list[list[Tensor]] | None = None) -> Tensor:
+    def falls(self, asked: Combinations, slack: Slack | None = None) -> Tensor:
         """Return how far combinations can fall below their exact value at the row."""
         combinations = asked.expanded
-        lower = self.lower(combinations, gaps)
+        lower = self.lower(combinations, slack)
         outputs = self.net(self.x)
         value = torch.einsum("rco,ro->rc", combinations, outputs)
         size = torch.einsum("rco,ro->rc", combinations.abs(), outputs.abs())
         here = torch.zeros(len(outputs), dtype=torch.float64)
         error = forward_error(self.net, self.x, here).unsqueeze(-1)
         error = error * combinations.abs().sum(dim=-1)
-        slack = 2 * error + gamma(self.terms) * (size + lower.abs()) + LOST
-        fall = value - lower + slack
+        off = 2 * error + gamma(self.terms) * (size + lower.abs()) + LOST
+        fall = value - lower + off
         return torch.where(fall.isfinite(), fall, torch.inf)
 
 

@@ -12,7 +12,7 @@ from sklearn.base import ClassifierMixin
 from psilonnet._numbers import is_real
 from psilonnet._warnings import warn_user
 from psilonnet.estimators.base import BasePSiLON
-from psilonnet.estimators.counterexamples import class_goals, refuted_rows
+from psilonnet.estimators.counterexamples import class_goals, refuted_rows, verdicts
 from psilonnet.estimators.coverage import possible_classes
 from psilonnet.estimators.labels import check_labels, warn_of_many_classes
 from psilonnet.estimators.measures import class_measures, some_of
@@ -361,8 +361,8 @@ class PSiLONClassifier(ClassifierMixin, BasePSiLON):  # type: ignore[misc]
         """Return for each row whether its class is proven to stay, refuted, or open.
 
         What linear bounds do not prove is looked for by an attack, as in :meth:`counterexample`.
-        What is neither is divided into cases, the signs of single neurons, and each case proven
-        by itself.
+        What is neither is divided into cases, by halves of columns, levels of categories and signs
+        of single neurons, and each case is proven by itself.
 
         Parameters
         ----------
@@ -370,7 +370,7 @@ class PSiLONClassifier(ClassifierMixin, BasePSiLON):  # type: ignore[misc]
         delta : as for :meth:`is_robust`
         budget : int, default=200
             How many cases are looked at for each row and other class. More decide more rows, and
-            take longer; not every row can be decided this way.
+            take longer; where few columns move, enough of them decide nearly every row.
 
         Returns
         -------
@@ -378,12 +378,11 @@ class PSiLONClassifier(ClassifierMixin, BasePSiLON):  # type: ignore[misc]
             "proven", "refuted" or "open".
         """
         rows = self._read(X, reset=False)
-        proven = self._certifier.is_robust(rows, delta)
-        words = np.where(proven, "proven", "open").astype("<U7")
-        words[self.counterexample(X, delta).rows] = "refuted"
-        by_cases = self._certifier.is_robust_by_cases(rows, delta, words == "open", budget=budget)
-        words[by_cases] = "proven"
-        return words
+        return verdicts(
+            self._certifier.is_robust(rows, delta),
+            self.counterexample(X, delta).rows,
+            lambda left: self._certifier.is_robust_by_cases(rows, delta, left, budget=budget),
+        )
 
     def counterexample(self, X: Any, delta: Any) -> Refuted:
         """Return rows moved within delta where ``predict`` gives another class.

@@ -17,9 +17,11 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from psilonnet.estimators.fitted import FittedModel
+    from psilonnet.estimators.targets import NumberTarget
     from psilonnet.tables import Column
 
 Array = np.ndarray[Any, Any]
+SPARE = 1e-9  # of what a prediction may move: its rounding is far less
 RIVALS = 4  # classes with the least margin, which the search aims at
 
 
@@ -56,6 +58,44 @@ def range_goals(outputs: Tensor, low: Array, high: Array) -> Goals:
         if bool(enough.isfinite().any())
     ]
     return Goals(*(torch.cat(part, dim=1) for part in zip(*sides, strict=True)))
+
+
+def safe_moves(target: NumberTarget, outputs: Tensor, low: Array, high: Array) -> Array:
+    """Return how far outputs can move down, and then up, while predictions stay in a range.
+
+    Below 0 for rows where that is not certain, in rounded numbers.
+
+    Parameters
+    ----------
+    target : NumberTarget
+    outputs : Tensor of shape (rows, outputs)
+    low, high : ndarray of shape (rows, outputs)
+        The range of predictions.
+    """
+    middle = outputs.numpy()
+    moves = [middle - target.invert(low), target.invert(high) - middle]
+    spare = [SPARE * (1 + np.abs(middle) + np.where(np.isfinite(m), np.abs(m), 0.0)) for m in moves]
+    down, up = (m - off for m, off in zip(moves, spare, strict=True))
+    least, largest = target.limits(middle, down, up)
+    certain = ((low <= least) & (largest <= high)).all(axis=1, keepdims=True)
+    return np.where(certain, np.concatenate((down, up), axis=1), -1.0)
+
+
+def verdicts(proven: Array, refuted: Array, by_cases: Callable[[Array], Array]) -> Array:
+    """Return "proven", "refuted" or "open" for each row.
+
+    Parameters
+    ----------
+    proven : ndarray of bool of shape (rows,)
+    refuted : ndarray of int
+        Positions of rows.
+    by_cases : callable
+        Maps the rows that are left to those that are proven by cases, both as bool.
+    """
+    words = np.where(proven, "proven", "open").astype("<U7")
+    words[refuted] = "refuted"
+    words[by_cases(words == "open")] = "proven"
+    return words
 
 
 def refuted_rows(

@@ -9,7 +9,12 @@ import torch
 from sklearn.base import RegressorMixin
 
 from psilonnet.estimators.base import BasePSiLON
-from psilonnet.estimators.counterexamples import range_goals, refuted_rows
+from psilonnet.estimators.counterexamples import (
+    range_goals,
+    refuted_rows,
+    safe_moves,
+    verdicts,
+)
 from psilonnet.estimators.measures import number_measures
 from psilonnet.estimators.objectives import (
     check_counts,
@@ -311,6 +316,43 @@ class PSiLONRegressor(RegressorMixin, BasePSiLON):  # type: ignore[misc]
         """Return both of the shape that predictions have."""
         return (low[:, 0], high[:, 0]) if self._one_target else (low, high)
 
+    def verdict(
+        self, X: Any, delta: Any, *, low: Any = -np.inf, high: Any = np.inf, budget: int = 200
+    ) -> Array:
+        """Return for each row whether its prediction is proven to stay in a range.
+
+        What linear bounds do not prove is looked for by an attack, as in :meth:`counterexample`.
+        What is neither is divided into cases, by halves of columns, levels of categories and signs
+        of single neurons, and each case is proven by itself.
+
+        Parameters
+        ----------
+        X : table
+        delta : as for :meth:`output_range`
+        low, high : float or array-like of the shape of the predictions
+            The range that predictions must not leave, as for :meth:`counterexample`.
+        budget : int, default=200
+            How many cases are looked at for each row, output and end of the range. More decide more
+            rows, and take longer; where few columns move, enough of them decide nearly every row.
+
+        Returns
+        -------
+        ndarray of str of shape (rows,)
+            "proven" (no move within delta takes the prediction below low or above high), "refuted"
+            or "open".
+        """
+        columns, outputs, low, high = self._within(X, low, high)
+        ends = [end.reshape(outputs.shape) for end in (low, high)]
+        enough = safe_moves(self.target_, outputs, *ends)
+        least, largest = self.output_range(X, delta)
+        return verdicts(
+            ~(_leaves(least, low, high) | _leaves(largest, low, high)),
+            self.counterexample(X, delta, low=low, high=high).rows,
+            lambda left: self._certifier.moves_less_by_cases(
+                columns, delta, left, enough, budget=budget
+            ),
+        )
+
     def counterexample(
         self, X: Any, delta: Any, *, low: Any = -np.inf, high: Any = np.inf
     ) -> Refuted:
@@ -337,15 +379,7 @@ class PSiLONRegressor(RegressorMixin, BasePSiLON):  # type: ignore[misc]
             These rows, moved. Numbers that move are float64, and a category may hold "a level not
             seen in training".
         """
-        columns = self._read(X, reset=False)
-        outputs = self.net_(torch.from_numpy(self.encoder_.encode(columns)))
-        shape = outputs.shape[:1] if self._one_target else outputs.shape
-        low, high = (_limit(name, v, shape) for name, v in (("low", low), ("high", high)))
-        if not (np.isfinite(low).any() or np.isfinite(high).any()):
-            raise ValueError(
-                "A counterexample leaves a range. Give 'low', 'high' or both, such as "
-                "low=model.predict(X) - 5. Got neither."
-            )
+        columns, outputs, low, high = self._within(X, low, high)
         ends = [self.target_.invert(end.reshape(outputs.shape)) for end in (low, high)]
         return refuted_rows(
             self,
@@ -355,6 +389,19 @@ class PSiLONRegressor(RegressorMixin, BasePSiLON):  # type: ignore[misc]
             range_goals(outputs, *ends),
             lambda found, rows: _leaves(found, low[rows], high[rows]),
         )
+
+    def _within(self, X: Any, low: Any, high: Any) -> tuple[Any, torch.Tensor, Array, Array]:
+        """Return rows and their outputs, and the ends of a range for each prediction."""
+        columns = self._read(X, reset=False)
+        outputs = self.net_(torch.from_numpy(self.encoder_.encode(columns)))
+        shape = outputs.shape[:1] if self._one_target else outputs.shape
+        low, high = (_limit(name, v, shape) for name, v in (("low", low), ("high", high)))
+        if not (np.isfinite(low).any() or np.isfinite(high).any()):
+            raise ValueError(
+                "A counterexample leaves a range, a verdict is about one. Give 'low', 'high' or "
+                "both, such as low=model.predict(X) - 5. Got neither."
+            )
+        return columns, outputs, low, high
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
