@@ -17,7 +17,6 @@ import csv
 import json
 from dataclasses import dataclass, replace
 from functools import cache
-from itertools import combinations
 from math import log
 from statistics import fmean, median, stdev
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -31,7 +30,7 @@ from experiments.studies.replay import DESIGNS, NAME, SEEDS, TABLES, outputs_pat
 from psilonnet.estimators import greedy_weights
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from experiments.cells import Cell
@@ -39,6 +38,7 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, Any]
 FOLDS = 5
 RIVALS = ("CatBoost", "LightGBM")
+LARGEST_SET = 4
 NOW = ("L1", "L1, 8 pieces", "L2", "L2, 8 pieces")
 
 
@@ -199,17 +199,11 @@ def all_trials() -> list[Trial]:
     now = Trial("recipe before, no design given up")
     single = [Trial(f"only {design}", (design,)) for design in DESIGNS]
     less = [Trial(f"all but {d}", tuple(e for e in DESIGNS if e != d)) for d in DESIGNS]
-    sets = [
-        Trial("; ".join(designs), designs)
-        for size in (3, 4)
-        for designs in combinations(DESIGNS, size)
-    ]
     return [
         now,
         Trial("all designs", tuple(DESIGNS)),
         *single,
         *less,
-        *sets,
         *(replace(now, name=f"most {most}", most=most) for most in (1, 2, 3, 6, 10)),
         *(replace(now, name=f"weight {w}", weight=w) for w in (0.0, 0.003, 0.03)),
         *(
@@ -244,17 +238,34 @@ def summed_up(trial: Trial, replay: Replay, first: Sequence[float]) -> tuple[Cel
     }, logs
 
 
+def grown_sets(judge: Callable[[Trial], Cell]) -> None:
+    """Judge sets that grow design by design, each time by the one that helps most."""
+    designs: tuple[str, ...] = ()
+    for _ in range(min(LARGEST_SET, len(DESIGNS))):
+        wider = [(*designs, d) for d in DESIGNS if d not in designs]
+        found = [judge(Trial("; ".join(sorted(own)), own)) for own in wider]
+        designs = min(zip(found, wider, strict=True), key=lambda x: x[0]["over_catboost"])[1]
+
+
 def main() -> None:
     """Judge all trials and write ``replay.csv``."""
     arguments = experiment_arguments("Recipes judged by replay.")
     replay = Replay(arguments.cells, arguments.results)
     lines: list[Cell] = []
     first: list[float] = []
-    for trial in all_trials():
+
+    def judge(trial: Trial) -> Cell:
         line, logs = summed_up(trial, replay, first)
-        first = first or logs
-        lines.append({k: round(v, 5) if isinstance(v, float) else v for k, v in line.items()})
+        first.extend([] if first else logs)
+        lines.append(
+            {k: round(float(v), 5) if isinstance(v, float) else v for k, v in line.items()}
+        )
         print(lines[-1], flush=True)
+        return lines[-1]
+
+    for trial in all_trials():
+        judge(trial)
+    grown_sets(judge)
     write_csv(lines, arguments.results / "replay.csv")
     print(json.dumps({"first": lines[0], "best": min(lines, key=lambda x: x["over_catboost"])}))
 
