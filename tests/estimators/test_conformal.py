@@ -5,7 +5,15 @@ import math
 import numpy as np
 import pytest
 
-from psilonnet.estimators.conformal import GROUPS, KEPT, ROWS, Errors, check_coverage, rows_needed
+from psilonnet.estimators.conformal import (
+    GROUPS,
+    KEPT,
+    ROWS,
+    Errors,
+    check_coverage,
+    possible_classes,
+    rows_needed,
+)
 
 
 def plain(errors):
@@ -85,3 +93,18 @@ def test_rows_of_new_groups_are_covered_if_groups_count_alike():
 def test_coverage_is_a_share(coverage):
     with pytest.raises(ValueError, match="'coverage' must be a number above 0 and below 1"):
         check_coverage(coverage)
+
+
+def test_possible_classes_are_those_of_some_point_in_a_box_of_logits():
+    rng = np.random.default_rng(0)
+    for threshold in (0.05, 0.7, 2.0):
+        logits, half = rng.normal(size=3), rng.uniform(0, 0.6, 3)
+        others = np.array([[1, 2], [0, 2], [0, 1]])
+        margins = (logits[:, None] + half[:, None]) - (logits[others] - half[others])
+        points = logits + half * rng.uniform(-1, 1, (20_000, 3))
+        corners = np.stack(np.meshgrid(*([-1, 1],) * 3), axis=-1).reshape(-1, 3)
+        points = np.concatenate([points, logits + half * corners])
+        errors = np.log(np.exp(points[:, None] - points[:, :, None]).sum(axis=2))
+        found = (errors <= threshold) | (points == points.max(axis=1, keepdims=True))
+        possible = possible_classes(margins[None], threshold)
+        np.testing.assert_array_equal(possible[0], found.any(axis=0))

@@ -6,12 +6,13 @@ import polars as pl
 import pyarrow as pa
 import pytest
 import torch
+from sklearn.exceptions import NotFittedError
 
 from certify.fitted_models import QUICK, moved_rows, scales_of, table
 from psilonnet import PSiLONClassifier, PSiLONRegressor
 from psilonnet.certify import Perturbation
 from psilonnet.estimators.counterexamples import safe_moves
-from psilonnet.estimators.targets import NumberTarget
+from psilonnet.estimators.number_targets import NumberTarget
 
 DELTA = {"a": 12.0, "b": 0.5, "day": pd.Timedelta(days=20), "city": "any", "flag": "any"}
 FRAMES = {
@@ -174,3 +175,10 @@ def test_moves_that_are_safe_keep_predictions_in_their_range():
     expected = [[1.9 / 3, 6.1 / 3], [np.inf, 5 / 3], [8 / 3, -7 / 3]]  # the last has left
     np.testing.assert_allclose(moves, expected, rtol=1e-7)
     assert (moves[:2, 1] < np.array(expected)[:2, 1]).all()
+
+
+@pytest.mark.parametrize("model", [PSiLONClassifier(), PSiLONRegressor()])
+@pytest.mark.parametrize("name", ["verdict", "counterexample"])
+def test_a_fit_comes_first(model, name):
+    with pytest.raises(NotFittedError):
+        getattr(model, name)(table()[0], 0.1)

@@ -12,8 +12,7 @@ from psilonnet import Design, PSiLONClassifier, PSiLONRegressor
 from psilonnet.certify import Perturbation
 from psilonnet.deploy import write_model_file
 from psilonnet.deploy.model_file import read_model_file
-from psilonnet.estimators.coverage import possible_classes
-from psilonnet.estimators.targets import QuantileTarget
+from psilonnet.estimators.number_targets import QuantileTarget
 
 DESIGNS = [Design(), Design(directions="l2", pieces=3, columns="clipped")]
 SETTINGS = {**QUICK, "designs": DESIGNS, "width": 12}
@@ -162,21 +161,6 @@ def test_no_delta_is_a_delta_of_zero_up_to_rounding(name, models, rows):
         sets = model.predict_set(frame, 0.8)
         np.testing.assert_array_equal(model.predict_set(frame, 0.8, delta=0.0), sets)
         assert model.predict_set(frame, 0.8, delta=0.5).sum() > sets.sum()
-
-
-def test_possible_classes_are_those_of_some_point_in_a_box_of_logits():
-    rng = np.random.default_rng(0)
-    for threshold in (0.05, 0.7, 2.0):
-        logits, half = rng.normal(size=3), rng.uniform(0, 0.6, 3)
-        others = np.array([[1, 2], [0, 2], [0, 1]])
-        margins = (logits[:, None] + half[:, None]) - (logits[others] - half[others])
-        points = logits + half * rng.uniform(-1, 1, (20_000, 3))
-        corners = np.stack(np.meshgrid(*([-1, 1],) * 3), axis=-1).reshape(-1, 3)
-        points = np.concatenate([points, logits + half * corners])
-        errors = np.log(np.exp(points[:, None] - points[:, :, None]).sum(axis=2))
-        found = (errors <= threshold) | (points == points.max(axis=1, keepdims=True))
-        possible = possible_classes(margins[None], threshold)
-        np.testing.assert_array_equal(possible[0], found.any(axis=0))
 
 
 def test_several_targets_are_covered_each_by_itself(rows):

@@ -12,7 +12,7 @@ import psilonnet
 from estimators.messy import QUICK, SMALL, messy
 from psilonnet import PSiLONRegressor
 from psilonnet.certify import input_moves
-from psilonnet.estimators.targets import CountTarget, NumberTarget, QuantileTarget
+from psilonnet.estimators.number_targets import CountTarget, NumberTarget, QuantileTarget
 from sizes import size
 
 LEVELS = (0.1, 0.5, 0.9)

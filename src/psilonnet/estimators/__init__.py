@@ -1,6 +1,7 @@
 """Estimators with scikit-learn's contract."""
 
 from psilonnet.estimators.base import BasePSiLON
+from psilonnet.estimators.class_target import TEMPERATURE_ERRORS, fit_temperature
 from psilonnet.estimators.classifier import PSiLONClassifier
 from psilonnet.estimators.designs import DESIGNS, Design
 from psilonnet.estimators.folds import HeldOutWarning, make_splits
@@ -11,7 +12,6 @@ from psilonnet.estimators.paths import LostNetworksWarning
 from psilonnet.estimators.regressor import PSiLONRegressor
 from psilonnet.estimators.saving import plain_data
 from psilonnet.estimators.selection import SELECTIONS, greedy_weights
-from psilonnet.estimators.targets import TEMPERATURE_ERRORS, fit_temperature
 
 __all__ = [
     "DESIGNS",

@@ -42,9 +42,10 @@ from psilonnet.tables import canonical_rows, fit_encoder
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from psilonnet.estimators.class_target import ClassTarget
     from psilonnet.estimators.joint_fit import Fitting
+    from psilonnet.estimators.number_targets import NumberTarget
     from psilonnet.estimators.recipe import Recipe
-    from psilonnet.estimators.targets import ClassTarget, NumberTarget
     from psilonnet.tables import Column
     from psilonnet.training import Callback, Loss
 

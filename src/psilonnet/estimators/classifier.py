@@ -6,27 +6,23 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 from sklearn.base import ClassifierMixin
 
 from psilonnet._numbers import is_real
 from psilonnet._warnings import warn_user
 from psilonnet.estimators.base import BasePSiLON
-from psilonnet.estimators.counterexamples import class_goals, refuted_rows, verdicts
-from psilonnet.estimators.coverage import possible_classes
-from psilonnet.estimators.labels import check_labels, warn_of_many_classes
-from psilonnet.estimators.measures import class_measures, some_of
-from psilonnet.estimators.reading import as_table
-from psilonnet.estimators.targets import ClassTarget, fit_temperature
+from psilonnet.estimators.class_target import ClassTarget, fit_temperature
+from psilonnet.estimators.coverage import CoveringSets
+from psilonnet.estimators.labels import check_labels, label_numbers, warn_of_many_classes
+from psilonnet.estimators.measures import class_measures
 
 if TYPE_CHECKING:
-    from psilonnet.estimators.counterexamples import Refuted
     from psilonnet.estimators.measures import ClassMeasures
 
 Array = np.ndarray[Any, Any]
 
 
-class PSiLONClassifier(ClassifierMixin, BasePSiLON):  # type: ignore[misc]
+class PSiLONClassifier(ClassifierMixin, CoveringSets, BasePSiLON):  # type: ignore[misc]
     """A classifier for small tables whose predictions come with a proof.
 
     A neural network with L1-normalised weights, regularised by the 1-path-norm, which bounds how
@@ -250,7 +246,8 @@ class PSiLONClassifier(ClassifierMixin, BasePSiLON):  # type: ignore[misc]
 
     def predict_log_proba(self, X: Any) -> Array:
         """Return the logarithms of the probabilities, of shape (rows, classes)."""
-        return _log_proba(self._outputs(X))
+        logits = self._outputs(X)
+        return np.asarray(self.target_.log_proba(logits))
 
     def predict_proba(self, X: Any) -> Array:
         """Return the probabilities of the classes, of shape (rows, classes)."""
@@ -261,173 +258,16 @@ class PSiLONClassifier(ClassifierMixin, BasePSiLON):  # type: ignore[misc]
         logits = self._outputs(X)
         return np.asarray(self.classes_[self.target_.numbers(logits)])
 
-    def certified_radius(self, X: Any, *, method: str = "local") -> Array:
-        """Return how far all numbers of a row may move together while its predicted class stays.
-
-        Parameters
-        ----------
-        X : table
-        method : {"local", "global", "linear"}
-            "global" holds everywhere and costs next to nothing; "local" looks at the neighbourhood
-            of each row, and "linear" follows every neuron there: the tightest, and the slowest.
-
-        Returns
-        -------
-        ndarray of shape (rows,)
-            In standard deviations of each column, as the encoder scales it.
-        """
-        radius = self._certifier.certified_radius(self._read(X, reset=False), method=method)
-        encoder = self.encoder_
-        if not encoder.has_numbers:
-            pairs = zip(encoder.names, encoder.kinds, strict=True)
-            levels = {name: "any" for name, kind in pairs if kind == "category"}
-            remedy = f" Ask is_robust about levels, with delta={levels}." if levels else ""
-            warn_user(
-                "A radius is how far numbers can move, and this table has none that vary: that it "
-                f"is huge says nothing.{remedy}"
-            )
-        return radius
-
-    def is_robust(self, X: Any, delta: Any, *, method: str = "auto") -> Array:
-        """Return True for the rows whose predicted class provably stays when columns move.
-
-        Parameters
-        ----------
-        X : table
-        delta : float, array-like, dict from column name to amount, or Perturbation
-            What may move: a number of standard deviations for every column of numbers (as the
-            encoder scales it); an array, dict or Series in the columns' own units (days or a
-            timedelta for times). "any" lets a category take any level. Columns left out stay as
-            they are. A :class:`psilonnet.certify.Perturbation` can say more: shares of a cell,
-            other amounts for each row.
-        method : {"auto", "global", "local", "linear"}
-            "global" holds everywhere and costs next to nothing; "local" looks at the neighbourhood
-            of each row, and "linear" follows every neuron there: the tightest, and the slowest.
-            Each begins with those before it. "auto" is all of them: the next
-            one is for the rows that are left.
-
-        Returns
-        -------
-        ndarray of bool of shape (rows,)
-        """
-        return self._certifier.is_robust(self._read(X, reset=False), delta, method=method)
-
-    def predict_set(
-        self, X: Any, coverage: float = 0.9, *, delta: Any = None, method: str = "auto"
-    ) -> Array:
-        """Return sets of classes that hold the true class of a new row, with a probability.
-
-        A set holds the classes whose probability is at least a threshold, and the most probable
-        one in any case. After :meth:`conformalize` it holds the true class with at least the asked
-        probability, if the new row and the conformalized ones are exchangeable. Without it, the
-        threshold is a quantile over the rows held out in the fit, and the coverage is empirical:
-        their probabilities are of one network for each pick, slightly worse than those of the
-        average of five; and the same rows chose the average and fitted the temperature. After a
-        fit with ``groups`` nothing is promised for rows of new groups, unless whole groups were
-        conformalized. No class by itself is promised the coverage: a rare one can be missed more
-        often.
-
-        Parameters
-        ----------
-        X : table
-        coverage : float, default=0.9
-            Above 0 and below 1.
-        delta : as for :meth:`is_robust`, optional
-            The cells of these rows may differ from the true ones by so much, in the worst way,
-            while the conformalized or held-out rows are as they were measured. A set then holds
-            every class that some row in the box around the row would have in its set, so that the
-            true class is in it with the same probability. Errors of measurement that the known
-            rows share need no delta.
-        method : {"auto", "global", "local", "linear"}
-            Of the certificate, where there is a delta: the best by default.
-
-        Returns
-        -------
-        ndarray of bool of shape (rows, classes)
-            True where a class, in the order of ``classes_``, is in the set of the row; one of each
-            row at least.
-        """
-        threshold = float(self._threshold(coverage)[0])
-        if delta is None:
-            logits = self._outputs(X)
-            sets = -_log_proba(logits) <= threshold
-            sets[np.arange(len(sets)), self.target_.numbers(logits)] = True
-            return np.asarray(sets)
-        scale = self.target_.scale[0]
-        parts = self._certifier.largest_margins(self._read(X, reset=False), delta, method=method)
-        return np.concatenate([possible_classes(part * scale, threshold) for part in parts])
-
-    def verdict(self, X: Any, delta: Any, *, budget: int = 200) -> Array:
-        """Return for each row whether its class is proven to stay, refuted, or open.
-
-        What linear bounds do not prove is looked for by an attack, as in :meth:`counterexample`.
-        What is neither is divided into cases, by halves of columns, levels of categories and signs
-        of single neurons, and each case is proven by itself.
-
-        Parameters
-        ----------
-        X : table
-        delta : as for :meth:`is_robust`
-        budget : int, default=200
-            How many cases are looked at for each row and other class. More decide more rows, and
-            take longer; where few columns move, enough of them decide nearly every row.
-
-        Returns
-        -------
-        ndarray of str of shape (rows,)
-            "proven", "refuted" or "open".
-        """
-        rows = self._read(X, reset=False)
-        return verdicts(
-            self._certifier.is_robust(rows, delta),
-            self.counterexample(X, delta).rows,
-            lambda left: self._certifier.is_robust_by_cases(rows, delta, left, budget=budget),
-        )
-
-    def counterexample(self, X: Any, delta: Any) -> Refuted:
-        """Return rows moved within delta where ``predict`` gives another class.
-
-        They are looked for along the gradient of the margins, in corners, and from level to level.
-        A row that is not returned is not proven to be safe: ask ``is_robust``.
-
-        Parameters
-        ----------
-        X : table
-        delta : float, array-like, dict from column name to amount, or Perturbation
-            As in ``is_robust``. Each returned cell is within it of the given one; what is missing
-            stays missing, and times move by whole milliseconds.
-
-        Returns
-        -------
-        rows : ndarray of int
-            Positions of the refuted rows in X.
-        table : table of the type of X
-            These rows, moved. Numbers that move are float64, and a category may hold "a level not
-            seen in training".
-        """
-        classes = self.predict(X)
-        columns = self._read(X, reset=False)
-        outputs = self.net_(torch.from_numpy(self.encoder_.encode(columns)))
-        table = as_table(X, type(self).__name__)
-        return refuted_rows(
-            self,
-            table,
-            columns,
-            delta,
-            class_goals(outputs),
-            lambda found, rows: np.asarray(found != classes[rows]),
-        )
-
     def _measure(self, outputs: Array, y: Array, weight: Array) -> ClassMeasures:
         return self._compare(self.target_.decode(outputs), y[:, 0].astype(int), weight)
 
     def _errors(self, outputs: Array, y: Array) -> Array:
-        log_proba = _log_proba(self.target_.decode(outputs))
+        log_proba = self.target_.log_proba(self.target_.decode(outputs))
         return -np.take_along_axis(log_proba, y[:, :1].astype(int), axis=1)
 
     def _row_errors(self, X: Any, y: Any) -> Array:
-        numbers = self._numbers_of(y)[:, None]
-        log_proba = _log_proba(self._outputs(X))
+        numbers = label_numbers(y, self.classes_)[:, None]
+        log_proba = self.target_.log_proba(self._outputs(X))
         strangers = numbers == log_proba.shape[1]
         if strangers.any():
             warn_user(
@@ -439,32 +279,12 @@ class PSiLONClassifier(ClassifierMixin, BasePSiLON):  # type: ignore[misc]
         return np.where(strangers, np.inf, -known)
 
     def _measure_rows(self, X: Any, y: Any) -> ClassMeasures:
-        return self._compare(self._outputs(X), self._numbers_of(y))
-
-    def _numbers_of(self, y: Any) -> Array:
-        """Return class numbers; classes that the model does not know get the one behind."""
-        labels = check_labels(y).tolist()
-        place = {label: k for k, label in enumerate(self.classes_.tolist())}
-        numbers = np.array([place.get(label, len(place)) for label in labels])
-        if (numbers == len(place)).all():
-            known, found = (some_of([repr(v) for v in dict.fromkeys(w)]) for w in (place, labels))
-            raise ValueError(
-                f"The labels must be classes of the model: {known}. None of y is; it holds {found}."
-            )
-        return numbers
+        return self._compare(self._outputs(X), label_numbers(y, self.classes_))
 
     def _compare(self, logits: Array, y: Array, weight: Array | None = None) -> ClassMeasures:
-        predicted = self.target_.numbers(logits)
-        return class_measures(self.classes_.tolist(), _log_proba(logits), predicted, y, weight)
+        log_proba, predicted = self.target_.log_proba(logits), self.target_.numbers(logits)
+        return class_measures(self.classes_.tolist(), log_proba, predicted, y, weight)
 
     def _output_words(self) -> str:
         labels = self.classes_.tolist()
         return "the logits move" if len(labels) > 2 else f"the log-odds of {labels[1]!r} move"
-
-
-def _log_proba(logits: Array) -> Array:
-    """Return the logarithms of the probabilities, of shape (rows, classes)."""
-    if logits.shape[1] == 1:
-        logits = np.concatenate([np.zeros_like(logits), logits], axis=1)
-    logits = logits - logits.max(axis=1, keepdims=True)
-    return np.asarray(logits - np.log(np.exp(logits).sum(axis=1, keepdims=True)))

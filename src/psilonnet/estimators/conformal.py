@@ -95,3 +95,24 @@ def rows_needed(coverage: float) -> int:
     (9, 1)
     """
     return math.ceil(coverage / (1 - coverage) * (1 - 1e-12))
+
+
+def possible_classes(margins: Array, threshold: float) -> Array:
+    """Return which classes some row of a box would have in its set, of shape (rows, classes).
+
+    With logits z, the error of class k is ``-log p_k = log(1 + sum_j exp(z_j - z_k))``, and k is
+    in the set of a row if its error is at most the threshold or z_k is the largest logit. Both
+    follow from the margins ``z_k - z_j``, and both hold for larger margins if they hold for
+    smaller ones. So where the largest margin in the box over each j by itself does not bring k in,
+    no row of the box has k in its set.
+
+    Parameters
+    ----------
+    margins : ndarray of shape (rows, classes, classes - 1)
+        The largest margin of each class over each of the others in the box around a row.
+    threshold : float
+    """
+    nothing = np.zeros((*margins.shape[:2], 1))
+    errors = np.logaddexp.reduce(np.concatenate([nothing, -margins], axis=2), axis=2)
+    within = errors <= threshold * (1 + 1e-12) + 1e-12  # the last sums are rounded
+    return np.asarray(within | (margins >= 0).all(axis=2))

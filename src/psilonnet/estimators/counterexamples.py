@@ -9,6 +9,7 @@ import numpy as np
 import torch
 
 from psilonnet.certify import Goals, class_margins, farthest_cells
+from psilonnet.estimators.reading import as_table
 from psilonnet.tables import LossWarning, OutOfRangeWarning, with_cells
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from psilonnet.estimators.fitted import FittedModel
-    from psilonnet.estimators.targets import NumberTarget
+    from psilonnet.estimators.number_targets import NumberTarget
     from psilonnet.tables import Column
 
 Array = np.ndarray[Any, Any]
@@ -100,7 +101,7 @@ def verdicts(proven: Array, refuted: Array, by_cases: Callable[[Array], Array]) 
 
 def refuted_rows(
     model: FittedModel,
-    table: Any,
+    X: Any,
     columns: Sequence[Column],
     delta: Any,
     goals: Goals,
@@ -111,13 +112,14 @@ def refuted_rows(
     Parameters
     ----------
     model : fitted model
-    table, columns
+    X, columns
         The rows, as they were given and as they were read.
     delta : Perturbation, or what is short for one
     goals : Goals
     refutes : callable
         Maps predictions of moved rows, and their positions, to which of them refute.
     """
+    table = as_table(X, type(model).__name__)
     moved = farthest_cells(model.net_, model.encoder_, columns, delta, goals)
     rows = np.arange(len(goals.enough))
     with warnings.catch_warnings():  # how far rows may move was asked for

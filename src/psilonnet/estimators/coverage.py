@@ -9,15 +9,18 @@ from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import check_is_fitted
 
 from psilonnet._warnings import warn_user
+from psilonnet.estimators.class_certificates import ClassCertificates
 from psilonnet.estimators.conformal import (
     GROUPS,
     HELD_OUT,
     ROWS,
     Errors,
     check_coverage,
+    possible_classes,
     rows_needed,
 )
 from psilonnet.estimators.exports import ExportedModel
+from psilonnet.estimators.range_certificates import RangeCertificates
 from psilonnet.estimators.reading import check_groups, codes_of
 
 if TYPE_CHECKING:
@@ -108,22 +111,99 @@ class CoveredModel(ExportedModel):
         return known.threshold(coverage)
 
 
-def possible_classes(margins: Array, threshold: float) -> Array:
-    """Return which classes some row of a box would have in its set, of shape (rows, classes).
+class CoveringSets(ClassCertificates, CoveredModel):
+    """A fitted classifier with sets that cover the true class."""
 
-    With logits z, the error of class k is ``-log p_k = log(1 + sum_j exp(z_j - z_k))``, and k is
-    in the set of a row if its error is at most the threshold or z_k is the largest logit. Both
-    follow from the margins ``z_k - z_j``, and both hold for larger margins if they hold for
-    smaller ones. So where the largest margin in the box over each j by itself does not bring k in,
-    no row of the box has k in its set.
+    def predict_set(
+        self, X: Any, coverage: float = 0.9, *, delta: Any = None, method: str = "auto"
+    ) -> Array:
+        """Return sets of classes that hold the true class of a new row, with a probability.
 
-    Parameters
-    ----------
-    margins : ndarray of shape (rows, classes, classes - 1)
-        The largest margin of each class over each of the others in the box around a row.
-    threshold : float
-    """
-    nothing = np.zeros((*margins.shape[:2], 1))
-    errors = np.logaddexp.reduce(np.concatenate([nothing, -margins], axis=2), axis=2)
-    within = errors <= threshold * (1 + 1e-12) + 1e-12  # the last sums are rounded
-    return np.asarray(within | (margins >= 0).all(axis=2))
+        A set holds the classes whose probability is at least a threshold, and the most probable
+        one in any case. After :meth:`conformalize` it holds the true class with at least the asked
+        probability, if the new row and the conformalized ones are exchangeable. Without it, the
+        threshold is a quantile over the rows held out in the fit, and the coverage is empirical:
+        their probabilities are of one network for each pick, slightly worse than those of the
+        average of five; and the same rows chose the average and fitted the temperature. After a
+        fit with ``groups`` nothing is promised for rows of new groups, unless whole groups were
+        conformalized. No class by itself is promised the coverage: a rare one can be missed more
+        often.
+
+        Parameters
+        ----------
+        X : table
+        coverage : float, default=0.9
+            Above 0 and below 1.
+        delta : as for :meth:`is_robust`, optional
+            The cells of these rows may differ from the true ones by so much, in the worst way,
+            while the conformalized or held-out rows are as they were measured. A set then holds
+            every class that some row in the box around the row would have in its set, so that the
+            true class is in it with the same probability. Errors of measurement that the known
+            rows share need no delta.
+        method : {"auto", "global", "local", "linear"}
+            Of the certificate, where there is a delta: the best by default.
+
+        Returns
+        -------
+        ndarray of bool of shape (rows, classes)
+            True where a class, in the order of ``classes_``, is in the set of the row; one of each
+            row at least.
+        """
+        threshold = float(self._threshold(coverage)[0])
+        if delta is None:
+            logits = self._outputs(X)
+            sets = -self.target_.log_proba(logits) <= threshold
+            sets[np.arange(len(sets)), self.target_.numbers(logits)] = True
+            return np.asarray(sets)
+        scale = self.target_.scale[0]
+        parts = self._certifier.largest_margins(self._read(X, reset=False), delta, method=method)
+        return np.concatenate([possible_classes(part * scale, threshold) for part in parts])
+
+
+class CoveringIntervals(RangeCertificates, CoveredModel):
+    """A fitted regressor with intervals that cover the true number."""
+
+    def predict_interval(
+        self, X: Any, coverage: float = 0.9, *, delta: Any = None, method: str = "auto"
+    ) -> tuple[Array, Array]:
+        """Return intervals that hold the true target of a new row, with a probability.
+
+        An interval is the prediction plus and minus one error, the same for all rows. With several
+        quantiles its width follows the row: it goes from one quantile less an error to another
+        plus that error, for the pair that is nearest to the coverage (conformalized quantile
+        regression); and for ``loss="poisson"`` the error is in roots of the mean, and no end is
+        below 0.
+
+        After :meth:`conformalize` an interval holds the truth with at least the asked probability,
+        if the new row and the conformalized ones are exchangeable. Without it, the error is a
+        quantile of those on rows held out in the fit, and the coverage is empirical: these errors
+        are of one network for each pick, slightly larger than those of the average of five; and
+        the same rows chose the average.
+        After a fit with ``groups`` nothing is promised for rows of new groups, unless whole
+        groups were conformalized.
+
+        Parameters
+        ----------
+        X : table
+        coverage : float, default=0.9
+            Above 0 and below 1.
+        delta : as for :meth:`output_range`, optional
+            The cells of these rows may differ from the true ones by so much, in the worst way,
+            while the conformalized or held-out rows are as they were measured. The interval holds
+            the truth with the same probability: it goes from the least prediction in the box
+            around the row, less the error, to the largest one plus the error, and the true row is
+            in that box. Errors of measurement that the known rows share need no delta: they are
+            in the errors of the model already.
+        method : {"auto", "global", "local", "linear"}
+            Of the certificate, where there is a delta: the best by default.
+
+        Returns
+        -------
+        low, high : ndarray of shape (rows,) or (rows, targets)
+            Of several targets each is covered by itself, and all together less often.
+        """
+        error = self._threshold(coverage)
+        ends = (self._outputs(X),) * 2 if delta is None else self._ranges(X, delta, method)
+        low, high = self.target_.interval(*ends, error, coverage)
+        alone = self._one_target or self.target_.is_sorted
+        return (low[:, 0], high[:, 0]) if alone else (low, high)

@@ -14,9 +14,9 @@ from psilonnet._extras import require
 from psilonnet._version import __version__
 from psilonnet.certify import input_moves
 from psilonnet.deploy import Outcome, write_numpy_export, write_onnx, write_onnx_core
+from psilonnet.estimators.class_target import ClassTarget
 from psilonnet.estimators.fitted import FittedModel
 from psilonnet.estimators.saving import save_model, target_to_dict
-from psilonnet.estimators.targets import ClassTarget
 
 if TYPE_CHECKING:
     import os

@@ -17,6 +17,10 @@ from psilonnet.estimators.reading import as_table, check_names
 from psilonnet.tables import read_columns
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from torch import Tensor
+
     from psilonnet.certify import ColumnBounds
     from psilonnet.estimators.conformal import Errors
     from psilonnet.estimators.designs import Design
@@ -73,13 +77,17 @@ class FittedModel(BaseEstimator):  # type: ignore[misc]
             check_names(columns, self.encoder_.names)
         return columns
 
-    def _outputs(self, X: Any) -> Array:
+    def _network_outputs(self, columns: Sequence[Column]) -> Tensor:
         """Return the averaged outputs of the networks in float64, of shape (rows, outputs)."""
+        return self.net_(torch.from_numpy(self.encoder_.encode(columns)))
+
+    def _outputs(self, X: Any) -> Array:
+        """Return the same of a table, in the units of what is predicted."""
         check_is_fitted(self)
         columns = self._read(X, reset=False)
-        x = torch.from_numpy(self.encoder_.encode(columns))
+        outputs = self._network_outputs(columns)
         self.encoder_.warn_far_outside(columns)
-        return np.asarray(self.target_.decode(self.net_(x).numpy()))
+        return np.asarray(self.target_.decode(outputs.numpy()))
 
     @property
     def _certifier(self) -> Certifier:

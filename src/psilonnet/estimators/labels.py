@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.utils import column_or_1d
 
 from psilonnet._numbers import is_whole
+from psilonnet.estimators.measures import some_of
 from psilonnet.estimators.reading import unmasked
 from psilonnet.tables import missing_cells
 
@@ -30,6 +31,19 @@ def check_labels(y: Any) -> Array:
     if y.dtype.kind == "f":
         _check_whole(y)
     return np.asarray(y)
+
+
+def label_numbers(y: Any, classes: Array) -> Array:
+    """Return the class number of each label; labels that are no classes get the one behind."""
+    labels = check_labels(y).tolist()
+    place = {label: k for k, label in enumerate(classes.tolist())}
+    numbers = np.array([place.get(label, len(place)) for label in labels])
+    if (numbers == len(place)).all():
+        known, found = (some_of([repr(v) for v in dict.fromkeys(w)]) for w in (place, labels))
+        raise ValueError(
+            f"The labels must be classes of the model: {known}. None of y is; it holds {found}."
+        )
+    return numbers
 
 
 def _refuse(label: Any) -> NoReturn:

@@ -17,15 +17,16 @@ from psilonnet.deploy import (
     read_number,
     read_scales,
 )
+from psilonnet.estimators.class_target import ClassTarget
 from psilonnet.estimators.classifier import PSiLONClassifier
 from psilonnet.estimators.conformal import BASES, KEPT, Errors
 from psilonnet.estimators.designs import read_designs
 from psilonnet.estimators.measures import ClassMeasures, NumberMeasures
 from psilonnet.estimators.monotone import encoded_signs
+from psilonnet.estimators.number_targets import CountTarget, NumberTarget, QuantileTarget
 from psilonnet.estimators.objectives import is_named_loss
 from psilonnet.estimators.parameters import check_parameters
 from psilonnet.estimators.regressor import PSiLONRegressor
-from psilonnet.estimators.targets import ClassTarget, CountTarget, NumberTarget, QuantileTarget
 from psilonnet.tables import TableEncoder
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from psilonnet.estimators.targets import CountTarget, NumberTarget, QuantileTarget
+from psilonnet.estimators.number_targets import CountTarget, NumberTarget, QuantileTarget
 from psilonnet.training import Pinball, loss_words
 
 if TYPE_CHECKING:

@@ -5,17 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 from sklearn.base import RegressorMixin
 
 from psilonnet.estimators.base import BasePSiLON
-from psilonnet.estimators.counterexamples import (
-    range_goals,
-    refuted_rows,
-    safe_moves,
-    verdicts,
-)
+from psilonnet.estimators.coverage import CoveringIntervals
 from psilonnet.estimators.measures import number_measures
+from psilonnet.estimators.number_targets import PINBALL, CountTarget, NumberTarget, QuantileTarget
 from psilonnet.estimators.objectives import (
     check_counts,
     check_objective,
@@ -23,18 +18,15 @@ from psilonnet.estimators.objectives import (
     make_number_target,
 )
 from psilonnet.estimators.quantities import check_quantities
-from psilonnet.estimators.reading import as_table
-from psilonnet.estimators.targets import PINBALL, CountTarget, NumberTarget, QuantileTarget
 
 if TYPE_CHECKING:
-    from psilonnet.estimators.counterexamples import Refuted
     from psilonnet.estimators.measures import NumberMeasures
     from psilonnet.training import Loss
 
 Array = np.ndarray[Any, Any]
 
 
-class PSiLONRegressor(RegressorMixin, BasePSiLON):  # type: ignore[misc]
+class PSiLONRegressor(RegressorMixin, CoveringIntervals, BasePSiLON):  # type: ignore[misc]
     """A regressor for small tables whose predictions come with a proof.
 
     A neural network with L1-normalised weights, regularised by the 1-path-norm, which bounds how
@@ -234,175 +226,6 @@ class PSiLONRegressor(RegressorMixin, BasePSiLON):  # type: ignore[misc]
         predictions = self._outputs(X)
         return predictions[:, 0] if self._one_target else predictions
 
-    def output_range(self, X: Any, delta: Any, *, method: str = "auto") -> tuple[Array, Array]:
-        """Return a range that holds every prediction when the columns of a row move a little.
-
-        It says where the prediction can go, not where the truth is. For ``loss="poisson"`` it is a
-        range of means, and for several quantiles one of each.
-
-        Parameters
-        ----------
-        X : table
-        delta : float, array-like, dict from column name to amount, or Perturbation
-            What may move: a number of standard deviations for every column of numbers (as the
-            encoder scales it); an array, dict or Series in the columns' own units (days or a
-            timedelta for times). "any" lets a category take any level. Columns left out stay as
-            they are. A :class:`psilonnet.certify.Perturbation` can say more: shares of a cell,
-            other amounts for each row.
-        method : {"auto", "global", "local", "linear"}
-            "global" holds everywhere and costs next to nothing; "local" looks at the neighbourhood
-            of each row, and "linear" follows every neuron there: the tightest, and the slowest.
-            Each begins with those before it. "auto" is all of them.
-
-        Returns
-        -------
-        low, high : ndarray of the shape of the predictions
-        """
-        return self._shaped(*self._ranges(X, delta, method))
-
-    def predict_interval(
-        self, X: Any, coverage: float = 0.9, *, delta: Any = None, method: str = "auto"
-    ) -> tuple[Array, Array]:
-        """Return intervals that hold the true target of a new row, with a probability.
-
-        An interval is the prediction plus and minus one error, the same for all rows. With several
-        quantiles its width follows the row: it goes from one quantile less an error to another
-        plus that error, for the pair that is nearest to the coverage (conformalized quantile
-        regression); and for ``loss="poisson"`` the error is in roots of the mean, and no end is
-        below 0.
-
-        After :meth:`conformalize` an interval holds the truth with at least the asked probability,
-        if the new row and the conformalized ones are exchangeable. Without it, the error is a
-        quantile of those on rows held out in the fit, and the coverage is empirical: these errors
-        are of one network for each pick, slightly larger than those of the average of five; and
-        the same rows chose the average.
-        After a fit with ``groups`` nothing is promised for rows of new groups, unless whole
-        groups were conformalized.
-
-        Parameters
-        ----------
-        X : table
-        coverage : float, default=0.9
-            Above 0 and below 1.
-        delta : as for :meth:`output_range`, optional
-            The cells of these rows may differ from the true ones by so much, in the worst way,
-            while the conformalized or held-out rows are as they were measured. The interval holds
-            the truth with the same probability: it goes from the least prediction in the box
-            around the row, less the error, to the largest one plus the error, and the true row is
-            in that box. Errors of measurement that the known rows share need no delta: they are
-            in the errors of the model already.
-        method : {"auto", "global", "local", "linear"}
-            Of the certificate, where there is a delta: the best by default.
-
-        Returns
-        -------
-        low, high : ndarray of shape (rows,) or (rows, targets)
-            Of several targets each is covered by itself, and all together less often.
-        """
-        error = self._threshold(coverage)
-        ends = (self._outputs(X),) * 2 if delta is None else self._ranges(X, delta, method)
-        low, high = self.target_.interval(*ends, error, coverage)
-        alone = self._one_target or self.target_.is_sorted
-        return (low[:, 0], high[:, 0]) if alone else (low, high)
-
-    def _ranges(self, X: Any, delta: Any, method: str) -> tuple[Array, Array]:
-        """Return what holds all predictions in the boxes, both of shape (rows, targets)."""
-        rows = self._read(X, reset=False)
-        outputs, down, up = self._certifier.output_moves(rows, delta, method=method)
-        limits: tuple[Array, Array] = self.target_.limits(outputs, down, up)
-        return limits
-
-    def _shaped(self, low: Array, high: Array) -> tuple[Array, Array]:
-        """Return both of the shape that predictions have."""
-        return (low[:, 0], high[:, 0]) if self._one_target else (low, high)
-
-    def verdict(
-        self, X: Any, delta: Any, *, low: Any = -np.inf, high: Any = np.inf, budget: int = 200
-    ) -> Array:
-        """Return for each row whether its prediction is proven to stay in a range.
-
-        What linear bounds do not prove is looked for by an attack, as in :meth:`counterexample`.
-        What is neither is divided into cases, by halves of columns, levels of categories and signs
-        of single neurons, and each case is proven by itself.
-
-        Parameters
-        ----------
-        X : table
-        delta : as for :meth:`output_range`
-        low, high : float or array-like of the shape of the predictions
-            The range that predictions must not leave, as for :meth:`counterexample`.
-        budget : int, default=200
-            How many cases are looked at for each row, output and end of the range. More decide more
-            rows, and take longer; where few columns move, enough of them decide nearly every row.
-
-        Returns
-        -------
-        ndarray of str of shape (rows,)
-            "proven" (no move within delta takes the prediction below low or above high), "refuted"
-            or "open".
-        """
-        columns, outputs, low, high = self._within(X, low, high)
-        ends = [end.reshape(outputs.shape) for end in (low, high)]
-        enough = safe_moves(self.target_, outputs, *ends)
-        least, largest = self.output_range(X, delta)
-        return verdicts(
-            ~(_leaves(least, low, high) | _leaves(largest, low, high)),
-            self.counterexample(X, delta, low=low, high=high).rows,
-            lambda left: self._certifier.moves_less_by_cases(
-                columns, delta, left, enough, budget=budget
-            ),
-        )
-
-    def counterexample(
-        self, X: Any, delta: Any, *, low: Any = -np.inf, high: Any = np.inf
-    ) -> Refuted:
-        """Return rows moved within delta where the prediction is below low or above high.
-
-        They are looked for along the gradient of the prediction, in corners, and from level to
-        level. A row that is not returned is not proven to stay in the range: ask ``output_range``.
-
-        Parameters
-        ----------
-        X : table
-        delta : float, array-like, dict from column name to amount, or Perturbation
-            As in ``output_range``. Each returned cell is within it of the given one; what is
-            missing stays missing, and times move by whole milliseconds.
-        low, high : float or array-like of the shape of the predictions
-            The range that predictions must not leave, such as ``model.predict(X) - 5`` and
-            ``model.predict(X) + 5``: a number has no other class to flip to.
-
-        Returns
-        -------
-        rows : ndarray of int
-            Positions of the refuted rows in X.
-        table : table of the type of X
-            These rows, moved. Numbers that move are float64, and a category may hold "a level not
-            seen in training".
-        """
-        columns, outputs, low, high = self._within(X, low, high)
-        ends = [self.target_.invert(end.reshape(outputs.shape)) for end in (low, high)]
-        return refuted_rows(
-            self,
-            as_table(X, type(self).__name__),
-            columns,
-            delta,
-            range_goals(outputs, *ends),
-            lambda found, rows: _leaves(found, low[rows], high[rows]),
-        )
-
-    def _within(self, X: Any, low: Any, high: Any) -> tuple[Any, torch.Tensor, Array, Array]:
-        """Return rows and their outputs, and the ends of a range for each prediction."""
-        columns = self._read(X, reset=False)
-        outputs = self.net_(torch.from_numpy(self.encoder_.encode(columns)))
-        shape = outputs.shape[:1] if self._one_target else outputs.shape
-        low, high = (_limit(name, v, shape) for name, v in (("low", low), ("high", high)))
-        if not (np.isfinite(low).any() or np.isfinite(high).any()):
-            raise ValueError(
-                "A counterexample leaves a range, a verdict is about one. Give 'low', 'high' or "
-                "both, such as low=model.predict(X) - 5. Got neither."
-            )
-        return columns, outputs, low, high
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = np.ndim(self.quantile) == 0
@@ -437,20 +260,3 @@ class PSiLONRegressor(RegressorMixin, BasePSiLON):  # type: ignore[misc]
         if target.is_sorted:
             return "each predicted quantile moves"
         return "the prediction moves" if self._one_target else "the predictions move in all"
-
-
-def _limit(name: str, given: Any, shape: Any) -> Array:
-    """Return one end of a range for each prediction."""
-    end = np.asarray(given, dtype=float)
-    if end.shape not in ((), tuple(shape)) or np.isnan(end).any():
-        raise ValueError(
-            f"The '{name}' of a range must be a number, or one for each prediction, of shape "
-            f"{tuple(shape)}. Got shape {end.shape}, or NaN in it."
-        )
-    return np.broadcast_to(end, shape)
-
-
-def _leaves(found: Array, low: Array, high: Array) -> Array:
-    """Return True for the rows with a prediction outside of its range."""
-    outside = (found < low) | (found > high)
-    return outside if outside.ndim == 1 else np.asarray(outside.any(axis=1))

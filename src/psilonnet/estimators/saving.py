@@ -10,8 +10,9 @@ import torch
 from psilonnet._numbers import is_whole
 from psilonnet._version import __version__
 from psilonnet.deploy import net_to_tensors, write_model_file
+from psilonnet.estimators.class_target import ClassTarget
 from psilonnet.estimators.designs import designs_to_data
-from psilonnet.estimators.targets import ClassTarget, CountTarget, NumberTarget, QuantileTarget
+from psilonnet.estimators.number_targets import CountTarget, NumberTarget, QuantileTarget
 from psilonnet.training import loss_words
 
 if TYPE_CHECKING:

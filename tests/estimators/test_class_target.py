@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from psilonnet.estimators.targets import TEMPERATURE_ERRORS, fit_temperature
+from psilonnet.estimators.class_target import TEMPERATURE_ERRORS, fit_temperature
 
 
 def ones(n):

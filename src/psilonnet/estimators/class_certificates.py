@@ -1,0 +1,130 @@
+"""What is proven of the class of a row when its cells move, and what refutes it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from psilonnet._warnings import warn_user
+from psilonnet.estimators.counterexamples import class_goals, refuted_rows, verdicts
+from psilonnet.estimators.fitted import FittedModel
+
+if TYPE_CHECKING:
+    from psilonnet.estimators.counterexamples import Refuted
+
+Array = np.ndarray[Any, Any]
+
+
+class ClassCertificates(FittedModel):
+    """A fitted classifier that states whether the class of a row can change."""
+
+    def certified_radius(self, X: Any, *, method: str = "local") -> Array:
+        """Return how far all numbers of a row may move together while its predicted class stays.
+
+        Parameters
+        ----------
+        X : table
+        method : {"local", "global", "linear"}
+            "global" holds everywhere and costs next to nothing; "local" looks at the neighbourhood
+            of each row, and "linear" follows every neuron there: the tightest, and the slowest.
+
+        Returns
+        -------
+        ndarray of shape (rows,)
+            In standard deviations of each column, as the encoder scales it.
+        """
+        radius = self._certifier.certified_radius(self._read(X, reset=False), method=method)
+        encoder = self.encoder_
+        if not encoder.has_numbers:
+            pairs = zip(encoder.names, encoder.kinds, strict=True)
+            levels = {name: "any" for name, kind in pairs if kind == "category"}
+            remedy = f" Ask is_robust about levels, with delta={levels}." if levels else ""
+            warn_user(
+                "A radius is how far numbers can move, and this table has none that vary: that it "
+                f"is huge says nothing.{remedy}"
+            )
+        return radius
+
+    def is_robust(self, X: Any, delta: Any, *, method: str = "auto") -> Array:
+        """Return True for the rows whose predicted class provably stays when columns move.
+
+        Parameters
+        ----------
+        X : table
+        delta : float, array-like, dict from column name to amount, or Perturbation
+            What may move: a number of standard deviations for every column of numbers (as the
+            encoder scales it); an array, dict or Series in the columns' own units (days or a
+            timedelta for times). "any" lets a category take any level. Columns left out stay as
+            they are. A :class:`psilonnet.certify.Perturbation` can say more: shares of a cell,
+            other amounts for each row.
+        method : {"auto", "global", "local", "linear"}
+            "global" holds everywhere and costs next to nothing; "local" looks at the neighbourhood
+            of each row, and "linear" follows every neuron there: the tightest, and the slowest.
+            Each begins with those before it. "auto" is all of them: the next
+            one is for the rows that are left.
+
+        Returns
+        -------
+        ndarray of bool of shape (rows,)
+        """
+        return self._certifier.is_robust(self._read(X, reset=False), delta, method=method)
+
+    def verdict(self, X: Any, delta: Any, *, budget: int = 200) -> Array:
+        """Return for each row whether its class is proven to stay, refuted, or open.
+
+        What linear bounds do not prove is looked for by an attack, as in :meth:`counterexample`.
+        What is neither is divided into cases, by halves of columns, levels of categories and signs
+        of single neurons, and each case is proven by itself.
+
+        Parameters
+        ----------
+        X : table
+        delta : as for :meth:`is_robust`
+        budget : int, default=200
+            How many cases are looked at for each row and other class. More decide more rows, and
+            take longer; where few columns move, enough of them decide nearly every row.
+
+        Returns
+        -------
+        ndarray of str of shape (rows,)
+            "proven", "refuted" or "open".
+        """
+        check_is_fitted(self)
+        rows = self._read(X, reset=False)
+        return verdicts(
+            self._certifier.is_robust(rows, delta),
+            self.counterexample(X, delta).rows,
+            lambda left: self._certifier.is_robust_by_cases(rows, delta, left, budget=budget),
+        )
+
+    def counterexample(self, X: Any, delta: Any) -> Refuted:
+        """Return rows moved within delta where ``predict`` gives another class.
+
+        They are looked for along the gradient of the margins, in corners, and from level to level.
+        A row that is not returned is not proven to be safe: ask ``is_robust``.
+
+        Parameters
+        ----------
+        X : table
+        delta : float, array-like, dict from column name to amount, or Perturbation
+            As in ``is_robust``. Each returned cell is within it of the given one; what is missing
+            stays missing, and times move by whole milliseconds.
+
+        Returns
+        -------
+        rows : ndarray of int
+            Positions of the refuted rows in X.
+        table : table of the type of X
+            These rows, moved. Numbers that move are float64, and a category may hold "a level not
+            seen in training".
+        """
+        classes = self.predict(X)
+        columns = self._read(X, reset=False)
+
+        def flip(found: Array, rows: Array) -> Array:
+            return np.asarray(found != classes[rows])
+
+        goals = class_goals(self._network_outputs(columns))
+        return refuted_rows(self, X, columns, delta, goals, flip)

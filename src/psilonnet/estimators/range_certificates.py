@@ -1,0 +1,168 @@
+"""What is proven of the prediction of a row when its cells move, and what refutes it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from psilonnet.estimators.counterexamples import range_goals, refuted_rows, safe_moves, verdicts
+from psilonnet.estimators.fitted import FittedModel
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from psilonnet.estimators.counterexamples import Refuted
+    from psilonnet.tables import Column
+
+Array = np.ndarray[Any, Any]
+
+
+class RangeCertificates(FittedModel):
+    """A fitted regressor that states how far the prediction of a row can move."""
+
+    _one_target: bool
+
+    def output_range(self, X: Any, delta: Any, *, method: str = "auto") -> tuple[Array, Array]:
+        """Return a range that holds every prediction when the columns of a row move a little.
+
+        It says where the prediction can go, not where the truth is. For ``loss="poisson"`` it is a
+        range of means, and for several quantiles one of each.
+
+        Parameters
+        ----------
+        X : table
+        delta : float, array-like, dict from column name to amount, or Perturbation
+            What may move: a number of standard deviations for every column of numbers (as the
+            encoder scales it); an array, dict or Series in the columns' own units (days or a
+            timedelta for times). "any" lets a category take any level. Columns left out stay as
+            they are. A :class:`psilonnet.certify.Perturbation` can say more: shares of a cell,
+            other amounts for each row.
+        method : {"auto", "global", "local", "linear"}
+            "global" holds everywhere and costs next to nothing; "local" looks at the neighbourhood
+            of each row, and "linear" follows every neuron there: the tightest, and the slowest.
+            Each begins with those before it. "auto" is all of them.
+
+        Returns
+        -------
+        low, high : ndarray of the shape of the predictions
+        """
+        return self._shaped(*self._ranges(X, delta, method))
+
+    def verdict(
+        self, X: Any, delta: Any, *, low: Any = -np.inf, high: Any = np.inf, budget: int = 200
+    ) -> Array:
+        """Return for each row whether its prediction is proven to stay in a range.
+
+        What linear bounds do not prove is looked for by an attack, as in :meth:`counterexample`.
+        What is neither is divided into cases, by halves of columns, levels of categories and signs
+        of single neurons, and each case is proven by itself.
+
+        Parameters
+        ----------
+        X : table
+        delta : as for :meth:`output_range`
+        low, high : float or array-like of the shape of the predictions
+            The range that predictions must not leave, as for :meth:`counterexample`.
+        budget : int, default=200
+            How many cases are looked at for each row, output and end of the range. More decide more
+            rows, and take longer; where few columns move, enough of them decide nearly every row.
+
+        Returns
+        -------
+        ndarray of str of shape (rows,)
+            "proven" (no move within delta takes the prediction below low or above high), "refuted"
+            or "open".
+        """
+        columns, outputs, low, high = self._within(X, low, high)
+        ends = [end.reshape(outputs.shape) for end in (low, high)]
+        enough = safe_moves(self.target_, outputs, *ends)
+        least, largest = self.output_range(X, delta)
+        return verdicts(
+            ~(_leaves(least, low, high) | _leaves(largest, low, high)),
+            self.counterexample(X, delta, low=low, high=high).rows,
+            lambda left: self._certifier.moves_less_by_cases(
+                columns, delta, left, enough, budget=budget
+            ),
+        )
+
+    def counterexample(
+        self, X: Any, delta: Any, *, low: Any = -np.inf, high: Any = np.inf
+    ) -> Refuted:
+        """Return rows moved within delta where the prediction is below low or above high.
+
+        They are looked for along the gradient of the prediction, in corners, and from level to
+        level. A row that is not returned is not proven to stay in the range: ask ``output_range``.
+
+        Parameters
+        ----------
+        X : table
+        delta : float, array-like, dict from column name to amount, or Perturbation
+            As in ``output_range``. Each returned cell is within it of the given one; what is
+            missing stays missing, and times move by whole milliseconds.
+        low, high : float or array-like of the shape of the predictions
+            The range that predictions must not leave, such as ``model.predict(X) - 5`` and
+            ``model.predict(X) + 5``: a number has no other class to flip to.
+
+        Returns
+        -------
+        rows : ndarray of int
+            Positions of the refuted rows in X.
+        table : table of the type of X
+            These rows, moved. Numbers that move are float64, and a category may hold "a level not
+            seen in training".
+        """
+        columns, outputs, low, high = self._within(X, low, high)
+        ends = [self.target_.invert(end.reshape(outputs.shape)) for end in (low, high)]
+        goals = range_goals(outputs, *ends)
+        return refuted_rows(
+            self,
+            X,
+            columns,
+            delta,
+            goals,
+            lambda found, rows: _leaves(found, low[rows], high[rows]),
+        )
+
+    def _within(self, X: Any, low: Any, high: Any) -> tuple[list[Column], Tensor, Array, Array]:
+        """Return rows and their outputs, and the ends of a range for each prediction."""
+        check_is_fitted(self)
+        columns = self._read(X, reset=False)
+        outputs = self._network_outputs(columns)
+        shape = outputs.shape[:1] if self._one_target else outputs.shape
+        low, high = (_limit(name, v, shape) for name, v in (("low", low), ("high", high)))
+        if not (np.isfinite(low).any() or np.isfinite(high).any()):
+            raise ValueError(
+                "A counterexample leaves a range, a verdict is about one. Give 'low', 'high' or "
+                "both, such as low=model.predict(X) - 5. Got neither."
+            )
+        return columns, outputs, low, high
+
+    def _ranges(self, X: Any, delta: Any, method: str) -> tuple[Array, Array]:
+        """Return what holds all predictions in the boxes, both of shape (rows, targets)."""
+        rows = self._read(X, reset=False)
+        outputs, down, up = self._certifier.output_moves(rows, delta, method=method)
+        limits: tuple[Array, Array] = self.target_.limits(outputs, down, up)
+        return limits
+
+    def _shaped(self, low: Array, high: Array) -> tuple[Array, Array]:
+        """Return both of the shape that predictions have."""
+        return (low[:, 0], high[:, 0]) if self._one_target else (low, high)
+
+
+def _limit(name: str, given: Any, shape: Any) -> Array:
+    """Return one end of a range for each prediction."""
+    end = np.asarray(given, dtype=float)
+    if end.shape not in ((), tuple(shape)) or np.isnan(end).any():
+        raise ValueError(
+            f"The '{name}' of a range must be a number, or one for each prediction, of shape "
+            f"{tuple(shape)}. Got shape {end.shape}, or NaN in it."
+        )
+    return np.broadcast_to(end, shape)
+
+
+def _leaves(found: Array, low: Array, high: Array) -> Array:
+    """Return True for the rows with a prediction outside of its range."""
+    outside = (found < low) | (found > high)
+    return outside if outside.ndim == 1 else np.asarray(outside.any(axis=1))
