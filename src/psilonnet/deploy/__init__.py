@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from psilonnet.deploy.file_predictor import FilePredictor
     from psilonnet.deploy.model_file import (
         ModelFileError,
+        as_file_errors,
         check_file,
         read_labels,
         read_model_file,
@@ -36,6 +37,7 @@ _HOMES = {
     "ModelFileError": "model_file",
     "Outcome": "onnx",
     "Predictor": "predictor",
+    "as_file_errors": "model_file",
     "check_file": "model_file",
     "class_numbers": "predictor",
     "compact_parts": "compact",
@@ -61,6 +63,7 @@ __all__ = [
     "ModelFileError",
     "Outcome",
     "Predictor",
+    "as_file_errors",
     "check_file",
     "class_numbers",
     "compact_parts",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from psilonnet.deploy.model_file import (
-    ModelFileError,
+    as_file_errors,
     check_file,
     read_labels,
     read_model_arrays,
@@ -50,14 +50,8 @@ class FilePredictor:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         manifest, arrays = read_model_arrays(path)
-        try:
+        with as_file_errors(path):
             self._read(manifest, arrays)
-        except ModelFileError:
-            raise
-        except Exception as error:  # a manifest can be wrong in more ways than can be listed
-            raise ModelFileError(
-                f"{str(path)!r} does not describe a valid model ({type(error).__name__}: {error})."
-            ) from error
 
     def _read(self, manifest: dict[str, Any], arrays: dict[str, Array]) -> None:
         self.encoder_ = TableEncoder.from_dict(manifest["encoder"])

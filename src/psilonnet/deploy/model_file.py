@@ -6,6 +6,7 @@ import hashlib
 import json
 import math
 import os
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,7 @@ from safetensors.numpy import save_file
 from psilonnet._files import written
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from torch import Tensor
 
@@ -36,6 +37,19 @@ def check_file(holds: bool, what: str) -> None:
     """Refuse what a file says, unless it holds."""
     if not holds:
         raise ModelFileError(f"The file does not describe a valid model: {what}.")
+
+
+@contextmanager
+def as_file_errors(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Turn whatever is raised by what a file says into an error of that file."""
+    try:
+        yield
+    except ModelFileError:
+        raise
+    except Exception as error:  # a manifest can be wrong in more ways than can be listed
+        raise ModelFileError(
+            f"{str(path)!r} does not describe a valid model ({type(error).__name__}: {error})."
+        ) from error
 
 
 def write_model_file(

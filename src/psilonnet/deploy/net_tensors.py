@@ -67,21 +67,10 @@ def _narrow(name: str, tensor: Tensor) -> Tensor:
 def net_from_tensors(
     facts: Any, tensors: Mapping[str, Tensor], *, numbers: Tensor, outputs: int
 ) -> AveragedNet:
-    """Return the networks of a file; see :func:`psilonnet.deploy.net_arrays.read_parts`.
+    """Return the networks of a file.
 
-    Parameters
-    ----------
-    facts : list of dict
-        What :func:`net_to_tensors` returned, from a file.
-    tensors : mapping
-    numbers : Tensor of bool of shape (encoded columns,)
-        Which of the encoded columns hold numbers: only these can be bent.
-    outputs : int
-
-    Raises
-    ------
-    ModelFileError
-        If they do not describe such networks.
+    The parameters are those of :func:`psilonnet.deploy.net_arrays.read_parts`, which checks them,
+    as tensors.
     """
     arrays = {name: tensor.numpy() for name, tensor in tensors.items()}
     parts = read_parts(facts, arrays, numbers=numbers.numpy(), outputs=outputs)

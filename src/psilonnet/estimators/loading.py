@@ -9,7 +9,7 @@ import torch
 
 from psilonnet.certify import slope_range
 from psilonnet.deploy import (
-    ModelFileError,
+    as_file_errors,
     check_file,
     net_from_tensors,
     read_labels,
@@ -62,17 +62,16 @@ def load_model(path: str | os.PathLike[str]) -> BasePSiLON:
         If the file does not describe a valid model.
     """
     manifest, tensors = read_model_file(path)
-    try:
-        return _rebuild(manifest, tensors)
-    except ModelFileError:
-        raise
-    except Exception as error:  # a manifest can be wrong in more ways than can be listed
-        raise ModelFileError(
-            f"{str(path)!r} does not describe a valid model ({type(error).__name__}: {error})."
-        ) from error
+    with as_file_errors(path):
+        model = _unfitted(manifest)
+        _read_network(model, manifest, tensors)
+        _read_choice(model, manifest)
+        _read_training(model, manifest)
+        return model
 
 
-def _rebuild(manifest: dict[str, Any], tensors: dict[str, Tensor]) -> BasePSiLON:
+def _unfitted(manifest: dict[str, Any]) -> BasePSiLON:
+    """Return an estimator with the parameters of the one that was fitted."""
     kind = KINDS[manifest["kind"]]
     model = kind(**{k: _from_plain(k, v) for k, v in manifest["parameters"].items()})
     parameters = model.get_params(deep=False)
@@ -81,27 +80,36 @@ def _rebuild(manifest: dict[str, Any], tensors: dict[str, Tensor]) -> BasePSiLON
     if is_named_loss(parameters.get("loss")):  # of which predicting has no need
         del parameters["loss"]
     check_parameters(kind.__name__, parameters)
+    return model
+
+
+def _read_network(model: BasePSiLON, manifest: dict[str, Any], tensors: dict[str, Tensor]) -> None:
+    """Read what predicts: the encoder, the networks and the target, and their errors."""
     model.encoder_ = TableEncoder.from_dict(manifest["encoder"])
-    model.target_ = _target_from_dict(manifest["target"], kind)
-    numbers = torch.tensor(model.encoder_.holds_numbers, dtype=torch.bool)
-    outputs = model.target_.outputs
-    # Files of format 2 have no errors.
-    errors = [tensors.pop(f"errors.{name}", None) for name in ("values", "mass")]
-    model.net_ = net_from_tensors(manifest["parts"], tensors, numbers=numbers, outputs=outputs)
-    kinds = 1 if isinstance(model.target_, ClassTarget) else model.target_.error_kinds
-    model._known_errors = _errors_from_file(manifest.get("errors"), errors, kinds)
-    near, exact = (read_number(manifest["sparsity"][word], least=0.0) for word in ("near", "exact"))
-    check_file(max(near, exact) <= 1, "a share of zeros is above 1")
-    model.near_sparsity_, model.sparsity_ = near, exact
     model.n_features_in_ = len(model.encoder_.names)
     if _bool(manifest["named"]):
         model.feature_names_in_ = np.array(model.encoder_.names, dtype=object)
+    model.target_ = _target_from_dict(manifest["target"], type(model))
+    outputs = model.target_.outputs
+    # Files of format 2 have no errors.
+    errors = [tensors.pop(f"errors.{name}", None) for name in ("values", "mass")]
+    numbers = torch.tensor(model.encoder_.holds_numbers, dtype=torch.bool)
+    model.net_ = net_from_tensors(manifest["parts"], tensors, numbers=numbers, outputs=outputs)
+    kinds = 1 if isinstance(model.target_, ClassTarget) else model.target_.error_kinds
+    model._known_errors = _errors_from_file(manifest.get("errors"), errors, kinds)
     _check_directions(model)
     if isinstance(model, PSiLONClassifier):
         model.classes_, model.temperature_ = model.target_.classes, model.target_.temperature
     else:
         model._one_target = _bool(manifest["one_target"])
-        check_file(not model._one_target or model.target_.outputs == 1, "one target, many outputs")
+        check_file(not model._one_target or outputs == 1, "one target, many outputs")
+
+
+def _read_choice(model: BasePSiLON, manifest: dict[str, Any]) -> None:
+    """Read which networks were chosen, and how sparse they are."""
+    near, exact = (read_number(manifest["sparsity"][word], least=0.0) for word in ("near", "exact"))
+    check_file(max(near, exact) <= 1, "a share of zeros is above 1")
+    model.near_sparsity_, model.sparsity_ = near, exact
     model.designs_ = list(read_designs(manifest["designs"]))
     model.members_ = _columns(manifest["members"])
     known = ["weight", "design", "reg_strength"]
@@ -110,6 +118,10 @@ def _rebuild(manifest: dict[str, Any], tensors: dict[str, Tensor]) -> BasePSiLON
         read_number(value, least=0.0)
     check_file(max(model.members_["design"]) < len(model.designs_), "there is no such design")
     model.reg_strength_ = model.members_["reg_strength"][0]
+
+
+def _read_training(model: BasePSiLON, manifest: dict[str, Any]) -> None:
+    """Read how the training went, and how good the model was then."""
     model.path_ = None if manifest["path"] is None else _columns(manifest["path"])
     model.history_ = _columns(manifest["history"])
     score = manifest["held_out_score"]
@@ -118,7 +130,6 @@ def _rebuild(manifest: dict[str, Any], tensors: dict[str, Tensor]) -> BasePSiLON
     model.measures_ = _measures_from_dict(manifest["measures"], model)
     model.n_rows_ = _count(manifest["n_rows"])
     model.n_iter_ = _count(manifest["n_iter"])
-    return model
 
 
 def _errors_from_file(basis: Any, tensors: Sequence[Tensor | None], kinds: int) -> Errors | None:
