@@ -12,16 +12,12 @@ It takes room for the rows four times in the folder (a temporary one without it)
 """
 
 import argparse
-import json
 import os
-import sys
 import warnings
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
-from subprocess import run
 from tempfile import TemporaryDirectory
-from time import perf_counter, process_time
 from typing import Any
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -30,6 +26,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from benchmarks.alone import print_cost, run_alone
 from benchmarks.figures import print_figures
 
 FULL, QUICK = 50_000_000, 100_000
@@ -94,23 +91,12 @@ WAYS = {"bare": copy_bare, "deal": deal}
 
 def child(way: str, out: str, *paths: str) -> None:
     Path(out).mkdir(parents=True)
-    start, start_cpu = perf_counter(), process_time()
-    WAYS[way](out, *paths)
-    seconds, cpu = perf_counter() - start, process_time() - start_cpu
-    # Not getrusage: the peak that it tells begins with that of the parent.
-    facts = dict(line.split(":") for line in Path("/proc/self/status").read_text().splitlines())
-    print_figures(
-        {"seconds": seconds, "cpu": cpu, "peak_mb": int(facts["VmHWM"].split()[0]) / 1024}
-    )
+    print_cost(lambda: WAYS[way](out, *paths))
 
 
 def alone(way: str, out: Path, paths: list[Path]) -> dict[str, float]:
     """Do something in a process of its own; return its seconds and its peak memory."""
-    words = [sys.executable, "-m", "benchmarks.partition", "--child", way, str(out)]
-    done = run([*words, *map(str, paths)], capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise RuntimeError(done.stderr)
-    return dict(json.loads(done.stdout.splitlines()[-1]))
+    return run_alone("benchmarks.partition", way, out, *paths)
 
 
 def partition_figures(

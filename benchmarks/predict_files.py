@@ -14,15 +14,12 @@ differ on a busy machine.
 """
 
 import argparse
-import json
 import os
-import sys
 import warnings
 from collections.abc import Callable
 from pathlib import Path
-from subprocess import run
 from tempfile import TemporaryDirectory
-from time import perf_counter, process_time
+from time import perf_counter
 from typing import Any
 
 # Before NumPy and Ray are loaded: one core each, and workers as important as this process.
@@ -33,6 +30,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from benchmarks.alone import print_cost, run_alone
 from benchmarks.figures import print_figures
 from psilonnet.deploy import Predictor, class_numbers, probabilities
 from psilonnet.scale import predict_files
@@ -139,19 +137,11 @@ def compare(paths: list[Path], model: Path, folder: Path) -> dict[str, float]:
 
 def predict_alone(model: Path, paths: list[Path], out: Path) -> dict[str, float]:
     """Predict files in a process of its own; return its seconds and its peak memory."""
-    words = [sys.executable, "-m", "benchmarks.predict_files", "--child", str(model), str(out)]
-    done = run([*words, *map(str, paths)], capture_output=True, text=True, check=True)
-    return dict(json.loads(done.stdout.splitlines()[-1]))
+    return run_alone("benchmarks.predict_files", model, out, *paths)
 
 
 def child(model: str, out: str, *paths: str) -> None:
-    start, start_cpu = perf_counter(), process_time()
-    predict_files(model, paths, out, keep=["id"], progress=False)
-    seconds, cpu = perf_counter() - start, process_time() - start_cpu
-    # Not getrusage: the peak that it tells begins with that of the parent.
-    facts = dict(line.split(":") for line in Path("/proc/self/status").read_text().splitlines())
-    peak = int(facts["VmHWM"].split()[0]) / 1024
-    print_figures({"seconds": seconds, "cpu": cpu, "peak_mb": peak})
+    print_cost(lambda: predict_files(model, paths, out, keep=["id"], progress=False))
 
 
 def prediction_figures(rows: int) -> dict[str, float]:

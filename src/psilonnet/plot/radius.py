@@ -80,16 +80,21 @@ class CertifiedRadiusDisplay:
         if kept.any():
             moves = np.concatenate([[0.0], largest[kept]])
             ax.step(moves, np.concatenate([shares[kept][:1], shares[kept]]), label=self.name)
-        ax.set(
-            xlabel="move of every number, in standard deviations of its column",
-            ylabel="share of rows whose class stays",
-            ylim=(0, 1),
-            xlim=(0, None),
-        )
+        name_moves(ax)
         ax.legend(frameon=False)
-        quieten(ax)
         self.ax_, self.figure_ = ax, ax.figure
         return self
+
+
+def name_moves(axis: Any) -> None:
+    """Make axes for the share of rows whose class stays, over the size of the move."""
+    axis.set(
+        xlabel="move of every number, in standard deviations of its column",
+        ylabel="share of rows whose class stays",
+        ylim=(0, 1),
+        xlim=(0, None),
+    )
+    quieten(axis)
 
 
 def is_right(estimator: Any, X: Any, y: Any) -> Array:  # noqa: N803

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils import _safe_indexing
 
-from psilonnet.plot.radius import is_right
-from psilonnet.plot.style import BLUE, GREY, ORANGE, panels, quieten
+from psilonnet.plot.radius import is_right, name_moves
+from psilonnet.plot.style import BLUE, GREY, ORANGE, panels
 
 Array = np.ndarray[Any, Any]
 SIZES = (0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5)
@@ -96,14 +96,9 @@ class RobustnessDisplay:
         )
         ax.plot(self.sizes, self.survived, color=ORANGE, marker="s", ms=3.5, label="not refuted")
         ax.plot(self.sizes, self.proven, color=BLUE, marker="o", ms=3.5, label="proven")
-        ax.set(
-            xlabel="move of every number, in standard deviations of its column",
-            ylabel="share of rows whose class stays",
-            ylim=(0, 1),
-            xlim=(0, self.sizes.max()),
-        )
+        name_moves(ax)
+        ax.set_xlim(0, self.sizes.max())
         handles, words = ax.get_legend_handles_labels()
         ax.legend(handles[1:] + handles[:1], words[1:] + words[:1], frameon=False)
-        quieten(ax)
         self.ax_, self.figure_ = ax, ax.figure
         return self
