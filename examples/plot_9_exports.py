@@ -44,13 +44,15 @@ with tempfile.TemporaryDirectory() as name:
     kilobytes["save"] = size(folder / "model.psilon")
     kilobytes["export_numpy"] = size(folder / "numpy")
     kilobytes["pruned,\nexport_numpy"] = size(folder / "pruned")
+    code = size(folder / "numpy" / "predictor.py")
 rows = X[350:]
 assert (again.predict(rows) == model.predict(rows)).all()
 print(f"largest difference: {np.abs(shipped.predict(rows) - model.predict(rows)).max():.1e}")
+print(f"predictor.py: {code:.0f} kB")
 print(f"R2 {model.score(rows, y[350:]):.3f}, pruned {pruned.score(rows, y[350:]):.3f}")
 
 # %%
-# The folders hold ``predictor.py`` as well, which is about 30 kB of plain Python.
+# Of each folder, ``predictor.py`` is 41 kB of plain Python, the same for every model.
 
 figure, axis = plt.subplots(figsize=(6.4, 2.6), layout="constrained")
 bars = axis.barh(list(kilobytes), list(kilobytes.values()), color="#2a6f97")
