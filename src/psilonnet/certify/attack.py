@@ -23,18 +23,19 @@ SHORTLIST = 3  # levels of a category that are tried in a step, those that the s
 
 @dataclass(frozen=True)
 class Effort:
-    """How long to search.
+    """How long an attack searches.
 
     Attributes
     ----------
     climbs : int
-        From the row itself, from a corner of the box, then from anywhere in it.
+        How many climbs there are. The first starts from the row itself, the second from a corner of
+        the box, and the others from anywhere in it.
     steps : int
-        Of a climb along the signs of the gradient.
+        How many steps a climb takes along the signs of the gradient.
     sweep : bool
         Whether each column by itself is then moved to both of its ends, one after the other.
     seed : int
-        Of where climbs start.
+        The seed of the points that climbs start from.
     """
 
     climbs: int = 2
@@ -73,7 +74,7 @@ def attack(
 ) -> Found:
     """Look for encoded rows within boxes that make combinations of averaged outputs large.
 
-    What is found is a lower bound on what is possible: nothing is proven by a search in vain.
+    What is found is a lower bound on what is possible. A search that finds nothing proves nothing.
 
     Parameters
     ----------

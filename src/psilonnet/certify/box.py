@@ -24,14 +24,14 @@ class Jump(NamedTuple):
 
 @dataclass(frozen=True)
 class Box:
-    """What may move around each row.
+    """How far the encoded columns may move around each row.
 
     Attributes
     ----------
     radius : Tensor of shape (rows, in)
         How far each encoded column may move continuously.
     jumps : tuple of Jump
-        Columns that may move from any of some states to any other, besides.
+        Groups of columns that may besides jump from any of some states to any other.
     """
 
     radius: Tensor
@@ -44,7 +44,7 @@ class Box:
 
     @property
     def hull(self) -> Tensor:
-        """A radius that holds the jumps as well."""
+        """The radius of a box without jumps that holds this one."""
         radius = self.radius.clone()
         for jump in self.jumps:
             radius[:, jump.places] = float(np.ptp(jump.states))

@@ -79,6 +79,7 @@ class Certifier:
         ----------
         rows : sequence of Column, or Tensor of shape (rows, in)
         method : {"local", "global", "linear"}
+            The methods of :meth:`is_robust`.
 
         Returns
         -------
@@ -96,6 +97,10 @@ class Certifier:
         rows : sequence of Column, or Tensor of shape (rows, in)
         delta : what :meth:`Perturbation.of` takes
         method : {"auto", "global", "local", "linear"}
+            "global" holds everywhere and costs next to nothing. "local" looks at the neighbourhood
+            of each row. "linear" also follows every neuron there; it is the tightest and the
+            slowest. Each begins with the cheaper ones and looks only at the rows that they did not
+            prove. "auto" is all of them.
 
         Returns
         -------
@@ -148,7 +153,7 @@ class Certifier:
         return found
 
     def output_range(self, rows: Any, delta: Any, *, method: str = "auto") -> tuple[Array, Array]:
-        """Return ranges that hold the outputs under every move within delta, low and high."""
+        """Return the low and the high ends of ranges that hold the outputs within delta."""
         middle, down, up = self.output_moves(rows, delta, method=method)
         spare = 1e-15 * np.abs(middle)  # the last sums are rounded, too
         low = middle - (down * (1 + 1e-12) + spare)
@@ -157,7 +162,7 @@ class Certifier:
     def output_moves(
         self, rows: Any, delta: Any, *, method: str = "auto"
     ) -> tuple[Array, Array, Array]:
-        """Return the outputs, and how far each can move down and up: each (rows, outputs)."""
+        """Return the outputs and how far each can move down and up, of shape (rows, outputs)."""
         parts = [part.output_moves() for part in self._parts(rows, delta, method)]
         outputs, down, up = (np.concatenate(side) for side in zip(*parts, strict=True))
         return outputs, down, up

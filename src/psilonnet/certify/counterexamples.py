@@ -29,12 +29,14 @@ BEYOND = 1e-9  # of a margin; cells are rounded to the inside of what was asked
 
 
 class Goals(NamedTuple):
-    """What would refute a row: one of some combinations of outputs grows by more than enough.
+    """What would refute a row: one of its combinations of outputs grows by more than enough.
 
     Attributes
     ----------
     combinations : Tensor of shape (rows, count, outputs)
+        The weights of the outputs in each combination.
     enough : Tensor of shape (rows, count)
+        How far each combination may grow.
     """
 
     combinations: Tensor

@@ -28,7 +28,9 @@ DAYS = ("time", "duration")  # kinds of columns whose unit is a day
 
 @dataclass(frozen=True)
 class Perturbation:
-    """What may move in the rows of a table, and how far. What is given of a column adds up.
+    """What may move in the rows of a table, and how far.
+
+    If a column is named in several parameters, its amounts are added.
 
     Parameters
     ----------

@@ -106,7 +106,7 @@ class BasePSiLON(ChosenModel):
         validation_data: tuple[Any, Any] | None = None,
         callbacks: Sequence[Callback] | None = None,
     ) -> BasePSiLON:
-        """Fit the model.
+        """Fit the model to a table.
 
         Parameters
         ----------
@@ -122,8 +122,9 @@ class BasePSiLON(ChosenModel):
             Rows to choose on. All networks are then trained on all of X and y, from five
             different starts, and none is ever trained on these rows.
         callbacks : list of psilonnet.training.Callback, optional
-            Told of every step and every evaluation, such as to log them. Each design is a training
-            of its own, named by ``run.name``, with a member for each fold; pruning is another.
+            They are told of every step and every evaluation, for example to log them. Each design
+            is a training of its own, named by ``run.name``, with a member for each fold. Pruning is
+            another training.
 
         Returns
         -------

@@ -94,7 +94,7 @@ class ChosenModel(CoveredModel):
     # The choice between accuracy and proof.
 
     def with_selection(self, selection: Any) -> Self:
-        """Return another fitted model from the same training, chosen otherwise.
+        """Return another fitted model of the same training, made by another selection.
 
         Parameters
         ----------
@@ -103,9 +103,8 @@ class ChosenModel(CoveredModel):
 
         Returns
         -------
-        A fitted estimator of its own: weights, temperature, held-out score and errors. Rows that
-        were conformalized measured the errors of this model, and not of the other: conformalize
-        them for that, too.
+        A fitted estimator with its own weights, temperature, held-out score and errors. What
+        ``conformalize`` measured is of this model and not of the other: call it there again.
         """
         check_is_fitted(self)
         check_parameters(type(self).__name__, {"selection": selection})

@@ -27,8 +27,9 @@ class ClassCertificates(FittedModel):
         ----------
         X : table
         method : {"local", "global", "linear"}
-            "global" holds everywhere and costs next to nothing; "local" looks at the neighbourhood
-            of each row, and "linear" follows every neuron there: the tightest, and the slowest.
+            "global" holds everywhere and costs next to nothing. "local" looks at the neighbourhood
+            of each row. "linear" also follows every neuron there; it is the tightest and the
+            slowest.
 
         Returns
         -------
@@ -54,16 +55,17 @@ class ClassCertificates(FittedModel):
         ----------
         X : table
         delta : float, array-like, dict from column name to amount, or Perturbation
-            What may move: a number of standard deviations for every column of numbers (as the
-            encoder scales it); an array, dict or Series in the columns' own units (days or a
-            timedelta for times). "any" lets a category take any level. Columns left out stay as
-            they are. A :class:`psilonnet.certify.Perturbation` can say more: shares of a cell,
-            other amounts for each row.
+            How far the cells may move. A single number is in standard deviations, as the encoder
+            scales a column, and is for all columns of numbers. An array, dict or Series is in the
+            columns' own units: days or a timedelta for times, and "any" for a category that may
+            take any level. Columns that are left out stay as they are. Shares of a cell, and
+            amounts that differ from row to row, need a :class:`psilonnet.certify.Perturbation`.
         method : {"auto", "global", "local", "linear"}
-            "global" holds everywhere and costs next to nothing; "local" looks at the neighbourhood
-            of each row, and "linear" follows every neuron there: the tightest, and the slowest.
-            Each begins with those before it. "auto" is all of them: the next
-            one is for the rows that are left.
+            "global" holds everywhere and costs next to nothing. "local" looks at the neighbourhood
+            of each row. "linear" also follows every neuron there; it is the tightest and the
+            slowest.
+            Each begins with the cheaper ones and looks only at the rows that they did not prove.
+            "auto" is all of them.
 
         Returns
         -------
@@ -74,22 +76,24 @@ class ClassCertificates(FittedModel):
     def verdict(self, X: Any, delta: Any, *, budget: int = 200) -> Array:
         """Return for each row whether its class is proven to stay, refuted, or open.
 
-        What linear bounds do not prove is looked for by an attack, as in :meth:`counterexample`.
-        What is neither is divided into cases, by halves of columns, levels of categories and signs
-        of single neurons, and each case is proven by itself.
+        Rows that linear bounds do not prove are attacked, as in :meth:`counterexample`. For rows
+        that the attack does not refute either, the moves within delta are divided into cases, by
+        halves of columns, levels of categories and signs of single neurons, and each case is
+        proven by itself.
 
         Parameters
         ----------
         X : table
         delta : as for :meth:`is_robust`
         budget : int, default=200
-            How many cases are looked at for each row and other class. More decide more rows, and
-            take longer; where few columns move, enough of them decide nearly every row.
+            How many cases are looked at for each row and other class. A larger budget decides more
+            rows and takes longer. Where few columns move, a large one decides nearly every row.
 
         Returns
         -------
         ndarray of str of shape (rows,)
-            "proven", "refuted" or "open".
+            "proven" (no move within delta changes the class), "refuted" (an attack found one that
+            does) or "open".
         """
         check_is_fitted(self)
         rows = self._read(X, reset=False)
@@ -102,23 +106,24 @@ class ClassCertificates(FittedModel):
     def counterexample(self, X: Any, delta: Any) -> Refuted:
         """Return rows moved within delta where ``predict`` gives another class.
 
-        They are looked for along the gradient of the margins, in corners, and from level to level.
-        A row that is not returned is not proven to be safe: ask ``is_robust``.
+        The search follows the gradient of the margins, tries corners, and takes categories from
+        level to level. It can miss a move, so a row that is not returned is not proven to keep its
+        class: ask :meth:`is_robust` for a proof.
 
         Parameters
         ----------
         X : table
         delta : float, array-like, dict from column name to amount, or Perturbation
-            As in ``is_robust``. Each returned cell is within it of the given one; what is missing
-            stays missing, and times move by whole milliseconds.
+            As in :meth:`is_robust`. Each returned cell is within delta of the given one. Missing
+            cells stay missing, and times move by whole milliseconds.
 
         Returns
         -------
         rows : ndarray of int
             Positions of the refuted rows in X.
         table : table of the type of X
-            These rows, moved. Numbers that move are float64, and a category may hold "a level not
-            seen in training".
+            These rows after the move. Numbers that move are float64, and a category may hold the
+            words "a level not seen in training".
         """
         classes = self.predict(X)
         columns = self._read(X, reset=False)

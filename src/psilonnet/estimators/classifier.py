@@ -81,6 +81,7 @@ class PSiLONClassifier(ClassifierMixin, CoveringSets, BasePSiLON):  # type: igno
     Attributes
     ----------
     classes_ : ndarray
+        The labels in sorted order.
     designs_ : list of Design
     reg_strength_ : float
         The strength of the heaviest of the networks.
@@ -113,9 +114,14 @@ class PSiLONClassifier(ClassifierMixin, CoveringSets, BasePSiLON):  # type: igno
         table (for a boolean the whole change from False to True; NaN for words). With a direction
         one of the two is 0.
     monotonic_cst_ : ndarray of shape (columns,)
+        The direction of each column: -1, 0 or 1.
     near_sparsity_, sparsity_ : float
+        The share of the weights that hardly count beside the others of their row (the
+        near-sparsity of the paper), and the share that is exactly 0.
     temperature_ : float
+        What the logits are divided by.
     n_iter_ : int
+        Steps of training after which the heaviest of the networks was taken.
     n_rows_ : int
         Rows of weight above 0 that were given to fit.
     n_features_in_ : int

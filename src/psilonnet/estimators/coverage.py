@@ -44,10 +44,10 @@ class CoveredModel(ExportedModel):
 
     @property
     def coverage_basis_(self) -> str | None:
-        """What the coverage of intervals and sets is measured on.
+        """The rows that the coverage of intervals and sets is measured on.
 
-        "held-out rows" of the fit, "conformalized rows" or "conformalized groups"; None if nothing
-        was held out.
+        It is "held-out rows" (of the fit), "conformalized rows" or "conformalized groups", and
+        None if nothing was held out.
         """
         check_is_fitted(self)
         return None if self._known_errors is None else self._known_errors.basis
@@ -66,10 +66,10 @@ class CoveredModel(ExportedModel):
         X : table
         y : array-like of shape (rows,) or (rows, targets)
         groups : array-like of shape (rows,), optional
-            Rows of one group, such as a patient, may be alike. With them, the probability is that
-            of a row of a new group, if the groups are exchangeable: each group counts as much as
-            any other (hierarchical conformal prediction, Lee, Barber and Willett, 2023). Without
-            them nothing is promised for rows of new groups.
+            Rows of one group, such as a patient, may be alike. With groups, the probability is
+            that of a row of a new group, if the groups are exchangeable: each group counts as much
+            as any other (hierarchical conformal prediction, Lee, Barber and Willett, 2023). Without
+            groups nothing is promised for rows of new groups.
 
         Returns
         -------
@@ -126,8 +126,8 @@ class CoveringSets(ClassCertificates, CoveredModel):
         their probabilities are of one network for each pick, slightly worse than those of the
         average of five; and the same rows chose the average and fitted the temperature. After a
         fit with ``groups`` nothing is promised for rows of new groups, unless whole groups were
-        conformalized. No class by itself is promised the coverage: a rare one can be missed more
-        often.
+        conformalized. The coverage is that of all classes together: a rare class can be missed
+        more often.
 
         Parameters
         ----------
@@ -141,13 +141,14 @@ class CoveringSets(ClassCertificates, CoveredModel):
             true class is in it with the same probability. Errors of measurement that the known
             rows share need no delta.
         method : {"auto", "global", "local", "linear"}
-            Of the certificate, where there is a delta: the best by default.
+            How the moves within delta are bounded, as for :meth:`is_robust`. Without a delta it has
+            no effect.
 
         Returns
         -------
         ndarray of bool of shape (rows, classes)
-            True where a class, in the order of ``classes_``, is in the set of the row; one of each
-            row at least.
+            True where a class, in the order of ``classes_``, is in the set of the row. At least one
+            class of each row is.
         """
         threshold = float(self._threshold(coverage)[0])
         if delta is None:
@@ -174,13 +175,12 @@ class CoveringIntervals(RangeCertificates, CoveredModel):
         regression); and for ``loss="poisson"`` the error is in roots of the mean, and no end is
         below 0.
 
-        After :meth:`conformalize` an interval holds the truth with at least the asked probability,
+        After :meth:`conformalize` an interval holds the target with at least the asked probability,
         if the new row and the conformalized ones are exchangeable. Without it, the error is a
         quantile of those on rows held out in the fit, and the coverage is empirical: these errors
         are of one network for each pick, slightly larger than those of the average of five; and
-        the same rows chose the average.
-        After a fit with ``groups`` nothing is promised for rows of new groups, unless whole
-        groups were conformalized.
+        the same rows chose the average. After a fit with ``groups`` nothing is promised for rows of
+        new groups, unless whole groups were conformalized.
 
         Parameters
         ----------
@@ -195,12 +195,14 @@ class CoveringIntervals(RangeCertificates, CoveredModel):
             in that box. Errors of measurement that the known rows share need no delta: they are
             in the errors of the model already.
         method : {"auto", "global", "local", "linear"}
-            Of the certificate, where there is a delta: the best by default.
+            How the moves within delta are bounded, as for :meth:`output_range`. Without a delta it
+            has no effect.
 
         Returns
         -------
         low, high : ndarray of shape (rows,) or (rows, targets)
-            Of several targets each is covered by itself, and all together less often.
+            With several targets, each is covered with the asked probability by itself, and all of
+            them together less often.
         """
         error = self._threshold(coverage)
         ends = (self._outputs(X),) * 2 if delta is None else self._ranges(X, delta, method)

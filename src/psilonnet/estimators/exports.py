@@ -52,14 +52,13 @@ class ExportedModel(FittedModel):
         """Write the fitted model to a folder that needs nothing but NumPy.
 
         The folder holds ``predictor.py``, ``manifest.json`` and ``weights.npz``. The predictor
-        reads tables, predicts in float64 and proves, globally or in the neighbourhood of each
-        row. What pruning has left without use is not written.
+        reads tables, predicts in float64, and proves as the methods "global" and "local" do.
+        Neurons that pruning has left without use are not written.
 
         Parameters
         ----------
         folder : path
-            It is made if it is not there. An older export in it is replaced as a whole, or not at
-            all.
+            It is made if it is not there. An older export in it is replaced as a whole.
         """
         check_is_fitted(self)
         manifest = {
@@ -83,8 +82,9 @@ class ExportedModel(FittedModel):
         ----------
         path : path
         core_only : bool, default=False
-            Write the networks alone, for verifiers: from what they see of the encoded columns,
-            ``x``, to their ``outputs``, before temperature and scale, by Gemm, Relu and Add only.
+            Write the networks alone, for programs that verify networks. The input ``x`` is what the
+            networks see of the encoded columns, ``outputs`` are before temperature and scale, and
+            the only operations are Gemm, Relu and Add.
 
         See Also
         --------
@@ -117,8 +117,8 @@ class ExportedModel(FittedModel):
         """Write one page about the fitted model: an HTML file that needs nothing else.
 
         It tells the score, what is proven, how the strength was chosen, what is left of the
-        network, and how to load it; and first of all, if all rows get the same class or nearly the
-        same number. The same model gives the same page. Needs the extra ``plot``.
+        network, and how to load it. If all rows get the same class or nearly the same number, it
+        says so first. The same model gives the same page. Needs the extra ``plot``.
 
         Parameters
         ----------

@@ -106,17 +106,23 @@ class FittedModel(BaseEstimator):  # type: ignore[misc]
 
     @property
     def lipschitz_bound_(self) -> float:
-        """How far the outputs can move if every encoded column moves by at most 1."""
+        """The most that the outputs can move if every encoded column moves by at most 1."""
         return float(self._bounds.total)
 
     @property
     def feature_sensitivity_(self) -> Array:
-        """How far one column can move the outputs, by one standard deviation or change of level."""
+        """The most that each column alone can move the outputs, for one standard deviation.
+
+        For a category it is for a change from any level to any other.
+        """
         return np.asarray(self._bounds.per_standard_deviation)
 
     @property
     def feature_sensitivity_raw_(self) -> Array:
-        """The same in the units of the table: for one unit of a number, or a change of level."""
+        """The most that each column alone can move the outputs, for one unit of the table.
+
+        For a category it is for a change from any level to any other.
+        """
         return np.asarray(self._bounds.per_unit)
 
     @property
@@ -126,12 +132,15 @@ class FittedModel(BaseEstimator):  # type: ignore[misc]
 
     @property
     def feature_slopes_(self) -> Array:
-        """Between which two numbers the slope along each column lies, in the units of the table."""
+        """The least and the largest slope along each column, per unit of the table."""
         check_is_fitted(self)
         return column_slopes(self.net_, self.encoder_, np.asarray(self.target_.scale))
 
     def summary(self) -> str:
-        """Return score, bounds and sparsity in words; first of all, if it says one thing only."""
+        """Return the score, the bounds and the sparsity in words.
+
+        If the model gives nearly the same prediction to all rows, that is said first.
+        """
         check_is_fitted(self)
         networks = self.net_.members
         average = f"average of {networks} networks, " if networks > 1 else ""
@@ -151,7 +160,7 @@ class FittedModel(BaseEstimator):  # type: ignore[misc]
         return "\n".join(lines)
 
     def direction_words(self) -> list[str]:
-        """Return what is proven of the signs of slopes, a sentence for each of both directions."""
+        """Return what is proven of columns with a direction, one sentence for each direction."""
         signs = self.monotonic_cst_
         lines = []
         for sign, never in ((1, "falls"), (-1, "rises")):

@@ -27,22 +27,23 @@ class RangeCertificates(FittedModel):
     def output_range(self, X: Any, delta: Any, *, method: str = "auto") -> tuple[Array, Array]:
         """Return a range that holds every prediction when the columns of a row move a little.
 
-        It says where the prediction can go, not where the truth is. For ``loss="poisson"`` it is a
-        range of means, and for several quantiles one of each.
+        It says where the prediction can go, not where the true target is. For ``loss="poisson"``
+        it is a range of means; several quantiles have a range each.
 
         Parameters
         ----------
         X : table
         delta : float, array-like, dict from column name to amount, or Perturbation
-            What may move: a number of standard deviations for every column of numbers (as the
-            encoder scales it); an array, dict or Series in the columns' own units (days or a
-            timedelta for times). "any" lets a category take any level. Columns left out stay as
-            they are. A :class:`psilonnet.certify.Perturbation` can say more: shares of a cell,
-            other amounts for each row.
+            How far the cells may move. A single number is in standard deviations, as the encoder
+            scales a column, and is for all columns of numbers. An array, dict or Series is in the
+            columns' own units: days or a timedelta for times, and "any" for a category that may
+            take any level. Columns that are left out stay as they are. Shares of a cell, and
+            amounts that differ from row to row, need a :class:`psilonnet.certify.Perturbation`.
         method : {"auto", "global", "local", "linear"}
-            "global" holds everywhere and costs next to nothing; "local" looks at the neighbourhood
-            of each row, and "linear" follows every neuron there: the tightest, and the slowest.
-            Each begins with those before it. "auto" is all of them.
+            "global" holds everywhere and costs next to nothing. "local" looks at the neighbourhood
+            of each row. "linear" also follows every neuron there; it is the tightest and the
+            slowest.
+            Each begins with the cheaper ones, and keeps what is best of all. "auto" is all of them.
 
         Returns
         -------
@@ -55,9 +56,10 @@ class RangeCertificates(FittedModel):
     ) -> Array:
         """Return for each row whether its prediction is proven to stay in a range.
 
-        What linear bounds do not prove is looked for by an attack, as in :meth:`counterexample`.
-        What is neither is divided into cases, by halves of columns, levels of categories and signs
-        of single neurons, and each case is proven by itself.
+        Rows that linear bounds do not prove are attacked, as in :meth:`counterexample`. For rows
+        that the attack does not refute either, the moves within delta are divided into cases, by
+        halves of columns, levels of categories and signs of single neurons, and each case is
+        proven by itself.
 
         Parameters
         ----------
@@ -66,14 +68,15 @@ class RangeCertificates(FittedModel):
         low, high : float or array-like of the shape of the predictions
             The range that predictions must not leave, as for :meth:`counterexample`.
         budget : int, default=200
-            How many cases are looked at for each row, output and end of the range. More decide more
-            rows, and take longer; where few columns move, enough of them decide nearly every row.
+            How many cases are looked at for each row, output and end of the range. A larger budget
+            decides more rows and takes longer. Where few columns move, a large one decides nearly
+            every row.
 
         Returns
         -------
         ndarray of str of shape (rows,)
             "proven" (no move within delta takes the prediction below low or above high), "refuted"
-            or "open".
+            (an attack found one that does) or "open".
         """
         columns, outputs, low, high = self._within(X, low, high)
         ends = [end.reshape(outputs.shape) for end in (low, high)]
@@ -92,26 +95,27 @@ class RangeCertificates(FittedModel):
     ) -> Refuted:
         """Return rows moved within delta where the prediction is below low or above high.
 
-        They are looked for along the gradient of the prediction, in corners, and from level to
-        level. A row that is not returned is not proven to stay in the range: ask ``output_range``.
+        The search follows the gradient of the prediction, tries corners, and takes categories from
+        level to level. It can miss a move, so a row that is not returned is not proven to stay in
+        the range: ask :meth:`output_range` or :meth:`verdict` for a proof.
 
         Parameters
         ----------
         X : table
         delta : float, array-like, dict from column name to amount, or Perturbation
-            As in ``output_range``. Each returned cell is within it of the given one; what is
-            missing stays missing, and times move by whole milliseconds.
+            As in :meth:`output_range`. Each returned cell is within delta of the given one. Missing
+            cells stay missing, and times move by whole milliseconds.
         low, high : float or array-like of the shape of the predictions
             The range that predictions must not leave, such as ``model.predict(X) - 5`` and
-            ``model.predict(X) + 5``: a number has no other class to flip to.
+            ``model.predict(X) + 5``. One of the two is enough.
 
         Returns
         -------
         rows : ndarray of int
             Positions of the refuted rows in X.
         table : table of the type of X
-            These rows, moved. Numbers that move are float64, and a category may hold "a level not
-            seen in training".
+            These rows after the move. Numbers that move are float64, and a category may hold the
+            words "a level not seen in training".
         """
         columns, outputs, low, high = self._within(X, low, high)
         ends = [self.target_.invert(end.reshape(outputs.shape)) for end in (low, high)]

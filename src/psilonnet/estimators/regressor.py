@@ -120,8 +120,12 @@ class PSiLONRegressor(RegressorMixin, CoveringIntervals, BasePSiLON):  # type: i
         table (for a boolean the whole change from False to True; NaN for words). With a direction
         one of the two is 0.
     monotonic_cst_ : ndarray of shape (columns,)
+        The direction of each column: -1, 0 or 1.
     near_sparsity_, sparsity_ : float
+        The share of the weights that hardly count beside the others of their row (the
+        near-sparsity of the paper), and the share that is exactly 0.
     n_iter_ : int
+        Steps of training after which the heaviest of the networks was taken.
     n_rows_ : int
         Rows of weight above 0 that were given to fit.
     n_features_in_ : int
@@ -212,8 +216,9 @@ class PSiLONRegressor(RegressorMixin, CoveringIntervals, BasePSiLON):  # type: i
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return R^2 of the predictions, as regressors of scikit-learn do for every loss.
 
-        Of several quantiles it is the mean D^2 of their pinball losses, each the share of the loss
-        that is saved beside the quantile of y itself (``sklearn.metrics.d2_pinball_score``).
+        For several quantiles it is the mean D^2 of their pinball losses: the share of the loss that
+        is saved in comparison with predicting that quantile of y for all rows
+        (``sklearn.metrics.d2_pinball_score``).
         """
         target = getattr(self, "target_", None)
         if isinstance(target, QuantileTarget) and target.is_sorted:
@@ -222,7 +227,10 @@ class PSiLONRegressor(RegressorMixin, CoveringIntervals, BasePSiLON):  # type: i
         return float(super().score(X, y, sample_weight))
 
     def predict(self, X: Any) -> Array:
-        """Return the predictions, of the shape that y had in fit; a column for each quantile."""
+        """Return the predictions, of the shape that y had in fit.
+
+        Several quantiles have a column each.
+        """
         predictions = self._outputs(X)
         return predictions[:, 0] if self._one_target else predictions
 
