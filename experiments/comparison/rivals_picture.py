@@ -41,7 +41,10 @@ def draw(lines: list[Line], path: Path) -> None:
     axis.set_xscale("log")
     axis.set_xticks(TICKS, [f"{tick:g}" for tick in TICKS])
     axis.set_xticks([], minor=True)
-    axis.set_xlabel("test loss of psilonnet over the rival's; a dot per table, line: median")
+    axis.set_xlabel(
+        "test loss of psilonnet over the rival's (a dot per table; black line: median)\n"
+        "← psilonnet is better      worse →"
+    )
     axis.spines[["top", "right", "left"]].set_visible(False)
     axis.tick_params(left=False)
     figure.savefig(path, dpi=110)

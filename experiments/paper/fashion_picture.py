@@ -14,6 +14,16 @@ if TYPE_CHECKING:
     from experiments.paper.fashion_study import Study
 
 # Blues and green: the improved bound; red and orange: the original bound; grey: weight decay.
+# What each model is, in words: how its rows are normalised, and what its penalty holds down.
+WORDS = {
+    "P": "L1, one length per layer; improved bound (the paper's proposal)",
+    "L1-IB": "L1; improved bound",
+    "L2-IB": "L2; improved bound",
+    "Pj": "kept in the L1 ball by projection; improved bound",
+    "L1-OB": "L1; original 1-path-norm",
+    "L2-OB": "L2; original 1-path-norm",
+    "S": "L2; weight decay (standard)",
+}
 STYLES = {
     "P": ("#14375e", "o"),
     "L1-IB": ("#2f7fc1", "s"),
@@ -27,7 +37,7 @@ STYLES = {
 
 def draw(study: Study, path: Path) -> None:
     """Draw the chosen net of each model on the left, all fully trained nets on the right."""
-    figure, (left, right) = plt.subplots(1, 2, figsize=(11, 5), layout="constrained")
+    figure, (left, right) = plt.subplots(1, 2, figsize=(10, 6), layout="constrained")
     _curves(left, study)
     _bounds(right, study)
     for axis in (left, right):
@@ -38,10 +48,12 @@ def draw(study: Study, path: Path) -> None:
         handles,
         labels,
         loc="outside lower center",
-        ncols=len(labels),
+        ncols=2,
         frameon=False,
-        title="model (chosen strength)",
-        columnspacing=1.4,
+        title="model (strength with the least validation loss, filled; hollow: other strengths): "
+        "how rows of weights are normalised; what is penalised",
+        columnspacing=2.0,
+        fontsize=9,
     )
     figure.savefig(path, dpi=110)
     plt.close(figure)
@@ -64,11 +76,14 @@ def _curves(axis: Axes, study: Study) -> None:
     last = [result["valid_curve"][-1] for _, result in best.values()]
     # The first steps, and jumps at the peak of the learning rate, may leave the picture.
     axis.set_ylim(0.93 * min(last), 1.35 * max(last))
-    axis.set(title="Validation curves", xlabel="step", ylabel="validation cross-entropy")
+    axis.set_title("Loss on validation images while training", fontsize=11)
+    axis.locator_params(axis="x", nbins=5)
+    axis.set(xlabel="step", ylabel="validation cross-entropy (lower is better)")
 
 
 def _label(model: str, cell: dict[str, float]) -> str:
-    return f"{model} ({cell['reg_strength']:.1e})".replace("e-0", "e-").replace(".0e", "e")
+    strength = f"{cell['reg_strength']:.1e}".replace("e-0", "e-").replace(".0e", "e")
+    return f"{model} ({strength}): {WORDS[model]}"
 
 
 def _bounds(axis: Axes, study: Study) -> None:
@@ -79,8 +94,9 @@ def _bounds(axis: Axes, study: Study) -> None:
             point = (result["improved"], result["test_cross_entropy"])
             axis.plot(*point, mark, color=colour, markerfacecolor=face, ms=8)
     axis.set_xscale("log")
+    axis.xaxis.set_major_formatter("{x:,.0f}")
+    axis.set_title("Test loss over what is proven (lower left is better)", fontsize=11)
     axis.set(
-        title="Bound against test loss (filled: chosen strength)",
-        xlabel="improved bound on the Lipschitz constant",
+        xlabel="improved bound: how far the outputs can move",
         ylabel="test cross-entropy",
     )

@@ -65,7 +65,10 @@ class FeatureSensitivityDisplay:
         ax.set_yticks(places, [shortened(self.names[k]) for k in order], parse_math=False)
         ax.invert_yaxis()
         ax.margins(x=0.12)
-        ax.set_xlabel("largest move of the output, proven")
+        ax.set_xlabel(
+            "proven: the most that the output moves if this column alone moves\n"
+            "by one standard deviation, or to another level"
+        )
         left = len(self.sensitivity) - len(order)
         if left > 0:
             ax.set_title(
