@@ -23,9 +23,11 @@ for ends in zip(low, model.predict(patients), high, strict=True):
     print("between {0:.1f} and {2:.1f}, predicted {1:.1f}".format(*ends))
 
 # %%
-# The larger the error, the wider the range. Say that people are treated from a prediction of
-# 150 on (a limit that we made up). As long as a range stays on one side of it, no such error can
-# change the decision. The dot is the error up to which this is proven.
+# The larger the error, the wider the band that is proven to hold the prediction. Say that people
+# are treated from a prediction of 150 on (a limit that we made up). As long as a band stays on one
+# side of the limit, no error of that size can change the decision: so it is for the upper and lower
+# patient over the whole picture. The band of the middle one reaches the limit at the dot. Beyond it
+# the decision could change; that it does is not said.
 
 LIMIT = 150
 times = np.linspace(0, 6, 25)  # of 0.5 and 2
@@ -34,7 +36,7 @@ lows, highs = (np.array([ends[k] for ends in ranges]) for k in (0, 1))
 
 figure, ax = plt.subplots(figsize=(8, 4.2), layout="constrained")
 ax.axhline(LIMIT, color="0.35", linewidth=1, linestyle="--")
-ax.text(0.05, LIMIT - 14, f"treated from {LIMIT} on", color="0.35", fontsize=9)
+ax.text(0.05, LIMIT - 14, f"treated from {LIMIT} on", color="0.35")
 for k, color in enumerate(["#2a6f97", "#d1792f", "#8f5aa8"]):
     ax.fill_between(times, lows[:, k], highs[:, k], color=color, alpha=0.22, linewidth=0)
     ax.plot(times, np.full(len(times), model.predict(patients)[k]), color=color, linewidth=2)
@@ -42,13 +44,14 @@ for k, color in enumerate(["#2a6f97", "#d1792f", "#8f5aa8"]):
     if could_flip.any():
         first = times[could_flip.argmax()]
         ax.plot(first, LIMIT, "o", color=color, markersize=8)
-        ax.text(first - 0.1, LIMIT - 26, "from here on it could flip", color=color, fontsize=9)
+        ax.text(first - 0.1, LIMIT - 26, "beyond this error the decision could change", color=color)
 ax.set(
     xlim=(0, times[-1]),
     xticks=range(7),
     xticklabels=["exact", *(f"bmi ±{0.5 * t:g}\nbp ±{2 * t:g}" for t in range(1, 7))],
     ylabel="predicted progression",
-    title="No such error can bring a prediction out of its band",
+    xlabel="largest error of body mass index (bmi) and blood pressure (bp)",
+    title="Three predictions, and the bands that no error of this size can lead them out of",
 )
 ax.spines[["top", "right"]].set_visible(False)
 

@@ -7,15 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from psilonnet.plot.style import (
-    GREY,
-    INK,
-    design_styles,
-    name_designs,
-    panels,
-    quieten,
-    spread_values,
-)
+from psilonnet.plot.style import INK, design_styles, name_designs, panels, quieten, spread_values
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -130,7 +122,6 @@ def _write(ax: Any, labels: list[tuple[float, float, str]], *, up: int) -> None:
             fontsize=8,
             color=INK,
             zorder=6,
-            arrowprops={"arrowstyle": "-", "color": GREY, "lw": 0.7} if line else None,
             bbox={"facecolor": "white", "alpha": 0.75, "pad": 0.6, "edgecolor": "none"},
         )
 
