@@ -34,6 +34,7 @@ Array = np.ndarray[Any, Any]
 FARTHEST = 1e12  # standard deviations; a model that depends on nothing is certified this far
 DOUBLINGS, HALVINGS = 8, 8  # of the search for a radius, which is found to 0.4 %
 TRIALS = 6  # of a search from a radius that holds
+GRID = 4096  # ratios that it tries between a radius and twice that radius
 SHOWN = 2  # seconds after which a bar is shown
 PART = 2**24  # numbers that are in memory for the rows certified at a time
 
@@ -340,21 +341,29 @@ class _Proof:
         """Return a radius found in few trials from a given one, and not below it.
 
         Each trial is where the margin would be used up if falls grew as they did so far: they grow
-        faster, so it is first too far and then lies between what holds and what does not.
+        faster, so it is first too far and then lies between what holds and what does not. Trials
+        are taken from a fixed grid of ratios to the given radius, the next one above: a place
+        between two would carry on what is rounded in the falls, and the radius depend on which
+        rows are proven together.
         """
-        low, high = radius, torch.full_like(radius, torch.inf)
-        used_low = self._used(method, low, margins, asked).clamp(max=1.0)
-        used_high, trial = high, low
+        low, high = torch.zeros_like(radius), torch.full_like(radius, torch.inf)  # on the grid
+        used_low = self._used(method, radius, margins, asked).clamp(max=1.0)
+        used_high = high
         for _ in range(TRIALS):
-            first = low / used_low.clamp(min=1 / 16)
+            looking = high - low > 1
+            if not looking.any():
+                break
+            here, far = _grid_ratio(low), _grid_ratio(high)
             share = ((1 - used_low) / (used_high - used_low)).nan_to_num(0.5).clamp(0.05, 0.95)
-            trial = torch.where(high.isfinite(), low + share * (high - low), 1.02 * first)
-            used = self._used(method, trial, margins, asked)
-            good = used < 1
-            low, high = torch.where(good, trial, low), torch.where(good, high, trial)
+            first = 1.02 * here / used_low.clamp(min=1 / 16)
+            goal = torch.where(high.isfinite(), here + share * (far - here), first)
+            trial = torch.maximum(torch.minimum(_grid_place(goal), high - 1), low + 1)
+            used = self._used(method, radius * _grid_ratio(trial), margins, asked)
+            good, bad = looking & (used < 1), looking & (used >= 1)
+            low, high = torch.where(good, trial, low), torch.where(bad, trial, high)
             used_low = torch.where(good, used, used_low)
-            used_high = torch.where(good, used_high, used.clamp(max=1e3))
-        return torch.where(radius > 0, torch.maximum(low, radius), radius)
+            used_high = torch.where(bad, used.clamp(max=1e3), used_high)
+        return radius * _grid_ratio(low)
 
     def _used(self, method: Method, radius: Tensor, margins: Tensor, asked: Combinations) -> Tensor:
         """Return the largest share of a margin that is used up within a radius."""
@@ -374,6 +383,16 @@ def _check_maps(net: AveragedNet, encoder: TableEncoder) -> None:
             f"of numbers only. Got {net.columns} columns, or a map of a category or of a mark for "
             "what is missing."
         )
+
+
+def _grid_ratio(place: Tensor) -> Tensor:
+    """Return the ratio at a place of the grid; that of place 0 is 1."""
+    return torch.exp2(place / GRID)
+
+
+def _grid_place(ratio: Tensor) -> Tensor:
+    """Return the first place of the grid with no less than a ratio."""
+    return (GRID * ratio.log2()).ceil()
 
 
 def _least_quotient(margins: Tensor, per_unit: Tensor) -> Tensor:
