@@ -17,12 +17,13 @@ from psilonnet.estimators.recipe import make_recipe
 SIDES = np.arange(0, 60, 2), np.arange(1, 60, 2)
 
 
-def make_folds(y=None, rows=60):
+def make_folds(y=None, rows=60, x=None):
     """Return two folds of a small regression, the even rows and the odd ones."""
-    x = torch.from_numpy(np.random.default_rng(0).normal(size=(rows, 2)))
+    x = np.random.default_rng(0).normal(size=(rows, 2)) if x is None else x
+    x = torch.from_numpy(x)
     y = x[:, :1].float() if y is None else torch.as_tensor(y, dtype=torch.float32).reshape(-1, 1)
     ones = torch.ones(rows)
-    numbers = torch.ones(2, dtype=torch.bool)
+    numbers = torch.ones(x.shape[1], dtype=torch.bool)
     problem = Problem(x, y, ones, ones.double(), numbers, "squared_error", 1)
     return Folds(problem, [SIDES, SIDES[::-1]])
 

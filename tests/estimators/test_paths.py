@@ -23,7 +23,7 @@ from psilonnet.estimators.paths import (
 )
 from psilonnet.estimators.problem import View
 from psilonnet.estimators.progress import Progress
-from psilonnet.estimators.recipe import SNAPSHOTS, _auto_factor
+from psilonnet.estimators.recipe import PASSED, SNAPSHOTS, _auto_factor
 from psilonnet.training import DivergedError
 
 
@@ -138,10 +138,44 @@ def test_level_part_ends_where_there_is_nothing_to_learn():
     noise = np.random.default_rng(1).normal(size=60)
     recipe = replace(make_settings(reg_strength=1e-2, max_steps=100), may_extend=True)
     keeper, run = run_path(make_folds(noise), recipe)
-    assert keeper.path == recipe.path
-    assert run.step == 100
+    assert keeper.path.level <= recipe.path.level
+    assert run.step == keeper.path.steps <= 100
     fixed, run = run_path(make_folds(), make_settings(reg_strength=1e-2))
     assert fixed.path.steps == run.step == 50  # so many steps were asked for
+
+
+def learnt_by_heart(**parameters):
+    """Return folds of noise on many columns, and a recipe that learns them by heart."""
+    rng = np.random.default_rng(2)
+    folds = make_folds(rng.normal(size=60), x=rng.normal(size=(60, 20)))
+    return folds, replace(make_settings(max_steps=200, **parameters), may_extend=True)
+
+
+def test_level_part_ends_early_where_the_held_out_loss_rises():
+    folds, recipe = learnt_by_heart()
+    recipe = replace(recipe, passed=PASSED)
+    keeper, run = run_path(folds, recipe)
+    losses = dict(zip(run.history.step, run.history.valid_loss.mean(dim=1).tolist(), strict=True))
+    level = keeper.path.level
+    before = [loss for step, loss in losses.items() if step <= level]
+    assert 0 < level < recipe.path.level
+    assert before[-1] > 1.02 * min(before)
+    assert all(loss <= 1.02 * min(before[: k + 1]) for k, loss in enumerate(before[:-1]))
+    weakest, *others = recipe.path.strengths
+    assert keeper.path.strengths == (weakest, *others[PASSED:])
+    assert run.step == keeper.path.steps < recipe.path.steps
+    taken = [(round(s.strength / recipe.factor, 9), s.step) for s in keeper.snapshots]
+    early = [(weakest, step) for step in recipe.early if step < level]
+    ends = list(zip(keeper.path.strengths, keeper.path.marks, strict=True))
+    assert taken == [(round(s, 9), step) for s, step in early + ends]
+
+
+def test_strengths_that_were_asked_for_are_not_passed_over():
+    folds, recipe = learnt_by_heart(reg_strength=(1e-5, 1e-4, 1e-3))
+    assert recipe.passed == 0
+    keeper, _ = run_path(folds, recipe)
+    assert keeper.path.level < recipe.path.level
+    assert [taken.strength for taken in keeper.snapshots] == [1e-5, 1e-4, 1e-3]
 
 
 def test_hopeless_design_is_given_up_once_its_path_is_well_under_way():

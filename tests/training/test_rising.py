@@ -78,6 +78,18 @@ def test_extension_moves_what_follows_and_nothing_before():
         assert at(longer, step + 25, "rate") == pytest.approx(at(PATH, step, "rate"))
 
 
+def test_path_that_is_shortened_rises_sooner_past_the_weakest_strengths():
+    path = RisingPath((1e-4, 1e-3, 1e-2, 1e-1), level=40, rise=60, learning_rate=4e-3)
+    shorter = path.shortened(25, passed=1)
+    assert shorter.strengths == (1e-4, 1e-2, 1e-1)
+    assert shorter.marks == (25, 45, 65)  # as many steps between strengths as before
+    assert at(shorter, 25) == pytest.approx(1e-4)
+    assert at(shorter, 45) == pytest.approx(1e-2)
+    assert shorter.shortened(25, passed=0) == shorter
+    none = path.shortened(30, passed=0)
+    assert none == path.extended(-10)
+
+
 def test_plan_of_a_path_keeps_what_is_not_of_the_path():
     plan = PATH.plan(Plan(batch_size=7, seed=3, progress=False))
     assert (plan.steps, plan.marks, plan.average) == (100, (40, 70, 100), DECAY)

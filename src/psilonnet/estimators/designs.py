@@ -76,8 +76,10 @@ class Design:
         return ", ".join(parts)
 
 
-# Both geometries, plain and in pieces: no table picks one for all.
-DESIGNS = (Design(), Design(pieces=8), Design(directions="l2"), Design(directions="l2", pieces=8))
+# Both geometries and two maps of the columns, plain and in pieces: no table picks one for all. The
+# first is the cheapest: others are given up sooner if it is better. See "Which designs" in
+# docs/appendix.md.
+DESIGNS = (Design("clipped"), Design(pieces=16), Design(directions="l2", pieces=16))
 
 
 def read_designs(given: Any) -> tuple[Design, ...]:

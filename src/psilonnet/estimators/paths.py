@@ -31,8 +31,11 @@ Array = np.ndarray[Any, Any]
 # The level part of a path goes on, by a fifth of its steps at a time, while the mean held-out loss
 # has fallen by more than this share over the last such part; it is at most this many times as long.
 FALLS, LONGEST, PART = 0.01, 4, 0.2
+# It ends early where that loss has risen by more than this share over its least: the networks only
+# learn by heart then, and the rise passes over the weakest strengths, too.
+RISES = 0.02
 # From so far along its rise on a design is given up if it is so much worse than the best before.
-GIVE_UP_FROM, HOPELESS = 0.75, 0.15
+GIVE_UP_FROM, HOPELESS = 0.25, 0.05
 
 
 class LostNetworksWarning(UserWarning):
@@ -104,6 +107,11 @@ class _PathKeeper(Callback):
             run.plan = _marked_plan(self.path, self.recipe)
             self.progress.extend(extra)
             return
+        if self._rises(run, losses):
+            path = self.path.shortened(run.step, self.recipe.passed)
+            self.progress.extend(path.steps - self.path.steps)
+            self.path = path
+            run.plan = _marked_plan(self.path, self.recipe)
         strength = self._marks().get(run.step)
         if strength in self.recipe.asked and len(run.members) == self.folds:
             strength *= self.recipe.factor
@@ -112,7 +120,7 @@ class _PathKeeper(Callback):
 
     def _marks(self) -> dict[int, float]:
         """Return the strength at each step where a snapshot is taken."""
-        early = dict.fromkeys(self.recipe.early, self.path.strengths[0])
+        early = {s: self.path.strengths[0] for s in self.recipe.early if s < self.path.level}
         last = dict(zip(self.path.strengths, self.path.marks, strict=True))  # of each strength
         return early | {step: strength for strength, step in last.items()}
 
@@ -123,6 +131,10 @@ class _PathKeeper(Callback):
         before = run.step - PART * self.recipe.path.level
         earlier = [k for k, step in enumerate(run.history.step) if step <= before]
         return bool(earlier) and losses[-1] < (1 - FALLS) * losses[earlier[-1]]
+
+    def _rises(self, run: RunState, losses: list[float]) -> bool:
+        too_long = run.step < self.path.level and losses[-1] > (1 + RISES) * min(losses)
+        return self.recipe.may_extend and too_long
 
     def _give_up(self, run: RunState, losses: list[float]) -> None:
         done = (run.step - self.path.level) / max(1, self.path.rise)

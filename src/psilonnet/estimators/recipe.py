@@ -19,6 +19,7 @@ LARGEST_FACTOR = 20.0  # of these, for small tables
 FALLBACK_STRENGTH = 5e-3  # for tables too small to choose on
 LEVEL = 0.4  # the share of the steps before the strength rises
 EARLY = (1 / 3, 2 / 3)  # snapshots within these, as if training had stopped early
+PASSED = 3  # weak strengths that the rise passes over where the level part ended early
 STEPS = 1500  # for 2,000 rows
 FEW_STEPS = 600  # up to one batch of rows
 TINY, FEW_DESIGNS = 100, 2  # below so many rows, only the first designs
@@ -42,7 +43,10 @@ class Recipe:
     plan : Plan
         Batches, seed and precision.
     may_extend : bool
-        Whether the level part of the path goes on while the held-out loss falls.
+        Whether the level part of the path goes on while the held-out loss falls, and ends early
+        where that rises.
+    passed : int
+        How many strengths the rise passes over then; none of those that were asked for.
     width, depth : int
     device : str
     """
@@ -54,6 +58,7 @@ class Recipe:
     early: tuple[int, ...]
     plan: Plan
     may_extend: bool
+    passed: int
     width: int
     depth: int
     device: str
@@ -92,6 +97,7 @@ def make_recipe(parameters: dict[str, Any], rows: int, seed: int, *, alone: bool
             progress=False,
         ),
         may_extend=automatic and not one_batch and not alone,
+        passed=PASSED if free else 0,
         width=parameters["width"],
         depth=parameters["depth"],
         device=parameters["device"],

@@ -72,6 +72,15 @@ class RisingPath:
         """Return the path with a longer level part."""
         return replace(self, level=self.level + steps)
 
+    def shortened(self, level: int, passed: int) -> RisingPath:
+        """Return the path with a shorter level part, and a rise that passes over weak strengths.
+
+        So many strengths after the first are left out; the steps between strengths stay.
+        """
+        strengths = (self.strengths[0], *self.strengths[1 + passed :])
+        rise = round(self.rise * (len(strengths) - 1) / max(1, len(self.strengths) - 1))
+        return replace(self, strengths=strengths, level=level, rise=rise)
+
     def plan(self, plan: Plan) -> Plan:
         """Return a plan that trains along the path."""
         return replace(
