@@ -31,8 +31,8 @@ class PSiLONClassifier(ClassifierMixin, CoveringSets, BasePSiLON):  # type: igno
     Parameters
     ----------
     designs : "auto" or list of Design, default="auto"
-        What networks are made of. "auto" is rows of weights normalised in L1 and in L2, each with
-        the columns as they are and in 8 pieces; all are trained, and the held-out rows choose.
+        What networks are made of. "auto" is rows of weights normalised in L1 on clipped columns,
+        and in L1 and in L2 on columns in 16 pieces; all are trained, and the held-out rows choose.
     width, depth : int, default=128 and 3
         Neurons in a hidden layer, and the number of hidden layers.
     reg_strength : "auto", float or sequence of float, default="auto"
