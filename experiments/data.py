@@ -33,6 +33,10 @@ DEVELOPMENT = (
     "miniboone", "albert",
 )  # fmt: skip
 
+# Nothing was ever chosen on these.
+SPOKEN_OF = ("miami_housing_2016", "pol", "allstate_claims_severity", "topo_2_1")
+CONFIRMATION = tuple(name for name in ALL if name not in (*DEVELOPMENT, *SPOKEN_OF))
+
 # Of all tables of losses, so that they can be read together.
 LOSS_COLUMNS = (
     "dataset", "task", "model", "reading", "protocol", "seed", "reg_strength",

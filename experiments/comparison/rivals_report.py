@@ -6,7 +6,7 @@ from math import exp, log
 from statistics import mean, median
 from typing import TYPE_CHECKING, Any
 
-from experiments.data import DEVELOPMENT
+from experiments.data import CONFIRMATION, DEVELOPMENT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -95,7 +95,22 @@ def split_figures(lines: list[Line], protocol: str) -> dict[str, Any]:
             round(exp(mean(log(split[name][OURS] / split[name][other]) for name in split)), 3)
             for split in splits
         ]
+    if YARDSTICK in models:
+        said[f"{over}_over_{YARDSTICK}_of_means"] = over_yardstick(means)
     return said
+
+
+def over_yardstick(means: Losses) -> dict[str, Any]:
+    """Return how the means over the splits compare with the yardstick's."""
+    over = {name: row[OURS] / row[YARDSTICK] for name, row in means.items()}
+    confirmed = [over[name] for name in CONFIRMATION if name in over]
+    return {
+        "median": round(median(over.values()), 4),
+        "geometric mean": round(exp(mean(map(log, over.values()))), 4),
+        "confirmation tables better": f"{sum(r < 1 for r in confirmed)} of {len(confirmed)}",
+        "above 1.05": sum(r > 1.05 for r in over.values()),
+        "largest": round(max(over.values()), 3),
+    }
 
 
 def figures(lines: list[Line]) -> dict[str, Any]:

@@ -63,6 +63,9 @@ def test_splits_are_averaged_once_they_are_whole():
     said = figures(two + at("2", 10.0))  # our mean is four times the loss of one split
     assert said["user_3_splits_ranks"] == {"CatBoost": 1.0, "psilonnet": 2.0}
     assert said["user_3_splits_better_than_CatBoost"] == "0 of 3, 4 of 9 single fits"
+    over = said["user_3_splits_over_CatBoost_of_means"]
+    assert (over["median"], over["above 1.05"], over["largest"]) == (3.2, 3, 5.0)
+    assert over["confirmation tables better"] == "0 of 0"
 
 
 def test_development_tables_are_among_all():
