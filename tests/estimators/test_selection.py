@@ -352,11 +352,11 @@ def test_folds_may_be_any_whole_number():
     assert model.net_.members == 3
 
 
-def test_five_folds_and_four_designs_are_the_default():
+def test_five_folds_and_three_designs_are_the_default():
     x = np.random.default_rng(0).normal(size=(100, 2))
     model = PSiLONRegressor(width=8, depth=1, max_steps=10, random_state=0).fit(x, x[:, 0])
     assert model.net_.members == 5 * len(model.members_["weight"]) <= 20
-    assert set(model.path_["design"]) == {0.0, 1.0, 2.0, 3.0}
+    assert set(model.path_["design"]) == {0.0, 1.0, 2.0}
     assert {(d.directions, d.pieces) for d in model.designs_} == {
         ("l1", 1), ("l1", 8), ("l2", 1), ("l2", 8)
     }  # fmt: skip
