@@ -40,7 +40,8 @@ SEEDS = (0, 1, 2)
 ROWS, STEPS = 200, 40  # of the search for steps against the direction
 TOO_SMALL = 1e-6  # steps, in standard deviations of the predictions: rounding of float32
 # Heloc: as the dictionary of the table states them for the probability of "bad", turned round,
-# since here 1 is "good". MaxDelq2PublicRecLast12M is left out: some of its codes have no order.
+# since here 1 is "good". MaxDelq2PublicRecLast12M and MaxDelqEver are left out: some of their codes
+# have no order.
 RISE, FALL = 1, -1
 SIGNS: dict[str, dict[str, int]] = {
     "heloc": {

@@ -27,7 +27,9 @@ from experiments.cells import experiment_arguments, write_csv
 from experiments.data import reported_loss
 from experiments.gather import StudyResults
 from experiments.studies.replay import DESIGNS, NAME, SEEDS, TABLES, outputs_path
+from psilonnet.estimators import DESIGNS as DEFAULT
 from psilonnet.estimators import greedy_weights
+from psilonnet.estimators.paths import GIVE_UP_FROM, HOPELESS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -197,10 +199,13 @@ def given_up_at(path: Trained, steps: Array, losses: Array, rule: tuple[GiveUp, 
 def all_trials() -> list[Trial]:
     """Return what was tried, the recipe before first."""
     now = Trial("recipe before, no design given up")
+    default = tuple(design.in_words() for design in DEFAULT)
     single = [Trial(f"only {design}", (design,)) for design in DESIGNS]
     less = [Trial(f"all but {d}", tuple(e for e in DESIGNS if e != d)) for d in DESIGNS]
     return [
         now,
+        Trial("the default, no design given up", default),
+        Trial("the default", default, GiveUp(GIVE_UP_FROM, HOPELESS)),
         Trial("all designs", tuple(DESIGNS)),
         *single,
         *less,
