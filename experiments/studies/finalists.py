@@ -46,8 +46,6 @@ AS_IT_IS = "as it is"
 TRIALS = {
     AS_IT_IS: Trial(),
     "level parts are never cut": Trial(constants={"RISES": inf}),
-    "width of 96": Trial({"width": 96}),
-    "four folds": Trial({"cv": 4}),
 }
 
 

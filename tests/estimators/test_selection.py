@@ -357,6 +357,6 @@ def test_five_folds_and_three_designs_are_the_default():
     model = PSiLONRegressor(width=8, depth=1, max_steps=10, random_state=0).fit(x, x[:, 0])
     assert model.net_.members == 5 * len(model.members_["weight"]) <= 20
     assert set(model.path_["design"]) == {0.0, 1.0, 2.0}
-    assert {(d.directions, d.pieces) for d in model.designs_} == {
-        ("l1", 1), ("l1", 8), ("l2", 1), ("l2", 8)
+    assert {(d.columns, d.directions, d.pieces) for d in model.designs_} == {
+        ("clipped", "l1", 1), ("log_tails", "l1", 16), ("log_tails", "l2", 16)
     }  # fmt: skip
