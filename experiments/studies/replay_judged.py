@@ -29,7 +29,7 @@ from experiments.gather import StudyResults
 from experiments.studies.replay import DESIGNS, NAME, SEEDS, TABLES, outputs_path
 from psilonnet.estimators import DESIGNS as DEFAULT
 from psilonnet.estimators import greedy_weights
-from psilonnet.estimators.paths import GIVE_UP_FROM, HOPELESS
+from psilonnet.estimators import paths as rules
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -205,7 +205,7 @@ def all_trials() -> list[Trial]:
     return [
         now,
         Trial("the default, no design given up", default),
-        Trial("the default", default, GiveUp(GIVE_UP_FROM, HOPELESS)),
+        Trial("the default", default, GiveUp(rules.GIVE_UP_FROM, rules.HOPELESS)),
         Trial("all designs", tuple(DESIGNS)),
         *single,
         *less,
