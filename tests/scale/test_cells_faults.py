@@ -3,30 +3,18 @@
 One worker is killed in the everyday run, twenty in the long one.
 """
 
-import importlib.util
-from pathlib import Path
-
 from disturbance import KILLS, Disturbed, needs_proc, two_nodes
 from psilonnet.scale import Results, run_cells
-
-DRIVER = Path(__file__).with_name("cells_driver.py")
-
-
-def load_driver():
-    spec = importlib.util.spec_from_file_location("cells_driver", DRIVER)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+from scale import cells_driver as driver
 
 
 @needs_proc
 def test_faults_lose_nothing_and_repeat_nothing(tmp_path):
-    driver = load_driver()
     n = max(20, 12 + 2 * KILLS)
     folder = tmp_path / "results"
     with two_nodes() as (cluster, node):
         run = Disturbed(
-            [DRIVER, folder, n, cluster.address],
+            [driver.__file__, folder, n, cluster.address],
             tmp_path / "driver.log",
             lambda: len(Results(folder)),
         )

@@ -12,15 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from disturbance import (
-    KILLS,
-    Disturbed,
-    needs_proc,
-    one_node,
-    resize_disk,
-    small_disk,
-    two_nodes,
-)
+from disturbance import KILLS, Disturbed, needs_proc, one_node, resize_disk, small_disk, two_nodes
 from psilonnet import Design, PSiLONClassifier
 from psilonnet.scale import FilesFailedError, predict_files
 from sizes import size

@@ -1,9 +1,7 @@
 """Files whose driver is killed while it deals the rows and while the models are fitted."""
 
-import importlib.util
 import random
 import time
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -12,20 +10,15 @@ from safetensors.numpy import load_file
 
 from disturbance import KILLS, Disturbed, needs_proc, two_nodes
 from psilonnet.scale.many.folder import ModelFolder
+from scale.many import files_driver
+from sizes import size
 
-DRIVER = Path(__file__).with_name("files_driver.py")
-
-
-def load_driver():
-    spec = importlib.util.spec_from_file_location("files_driver", DRIVER)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+GROUPS = size(20, long=40)
 
 
 @pytest.fixture
 def driver(monkeypatch):
-    driver = load_driver()
+    driver = files_driver
     for module, name in (
         (driver.blocks, "BATCH"), (driver.file_rows, "BLOCK_ROWS"),
         (driver.file_rows, "STRETCH_ROWS"), (driver.shards, "SHARD_CELLS"),
@@ -43,7 +36,7 @@ def start(tmp_path, *more):
         dealt = len(list(folder.work.glob("spill/*.arrow")))
         return dealt + len(list(folder.work.glob("shards/*.parquet"))) + len(folder.shards())
 
-    words = [DRIVER, folder.folder, tmp_path / "in", *more]
+    words = [files_driver.__file__, folder.folder, tmp_path / "in", *more]
     return Disturbed(words, tmp_path / "driver.log", count)
 
 
@@ -65,7 +58,7 @@ def check_same(folder, calm):
 
 
 def test_driver_that_is_killed_in_mid_dealing_goes_on(tmp_path, driver):
-    driver.write_files(tmp_path / "in")
+    driver.write_files(tmp_path / "in", GROUPS)
     run = start(tmp_path)
     run.wait_for_results(3)
     first = tmp_path / "models" / "work" / "spill" / "00000.arrow"
@@ -78,7 +71,7 @@ def test_driver_that_is_killed_in_mid_dealing_goes_on(tmp_path, driver):
 
 @pytest.mark.long
 def test_driver_that_is_killed_again_and_again_at_random_moments_loses_nothing(tmp_path, driver):
-    driver.write_files(tmp_path / "in")
+    driver.write_files(tmp_path / "in", GROUPS)
     run, chance = start(tmp_path), random.Random(0)
     for _ in range(KILLS):
         if run.process.poll() == 0:
@@ -94,7 +87,7 @@ def test_driver_that_is_killed_again_and_again_at_random_moments_loses_nothing(t
 @pytest.mark.long
 @needs_proc
 def test_workers_and_drivers_that_are_killed_lose_nothing(tmp_path, driver):
-    driver.write_files(tmp_path / "in")
+    driver.write_files(tmp_path / "in", GROUPS)
     with two_nodes() as (cluster, _):
         run = start(tmp_path, cluster.address, 100)
         run.wait_for_results(5)
