@@ -1,6 +1,6 @@
 """Gradients of a P-ResNet on half the rows in each of two processes; used by test_distributed.py.
 
-torchrun --nproc-per-node 2 distributed.py OUT
+python distributed.py OUT MEETING RANK, for each rank; they find each other by the file MEETING.
 """
 
 import sys
@@ -42,8 +42,8 @@ def counted_average(sent: list[int], bucket: dist.GradBucket) -> torch.futures.F
 
 
 def main() -> None:
-    dist.init_process_group("gloo")
-    rank = dist.get_rank()
+    out, meeting, rank = sys.argv[1], sys.argv[2], int(sys.argv[3])
+    dist.init_process_group("gloo", init_method=f"file://{meeting}", rank=rank, world_size=2)
     net, x, y = make_problem()
     sent: list[int] = []
     parallel = DistributedDataParallel(Objective(net))
@@ -52,7 +52,7 @@ def main() -> None:
     parallel(x[half], y[half]).backward()
     if rank == 0:
         gradients = [p.grad for p in net.parameters()]
-        torch.save({"gradients": gradients, "numbers": sum(sent)}, sys.argv[1])
+        torch.save({"gradients": gradients, "numbers": sum(sent)}, out)
     dist.barrier()  # nobody leaves while another is still receiving
     dist.destroy_process_group()
 
