@@ -4,40 +4,22 @@ One group kills every worker that touches it; in the everyday run, on one node, 
 but the kill of the driver.
 """
 
-import importlib.util
-from pathlib import Path
-
 import pandas as pd
 import pytest
 
-from disturbance import (
-    KILLS,
-    Disturbed,
-    needs_proc,
-    one_node,
-    resize_disk,
-    small_disk,
-    two_nodes,
-)
+from disturbance import KILLS, Disturbed, needs_proc, one_node, resize_disk, small_disk, two_nodes
 from psilonnet.deploy.model_file import read_model_file
 from psilonnet.scale.many.folder import ModelFolder
+from scale.many import fit_driver as driver
 
-DRIVER = Path(__file__).with_name("fit_driver.py")
 # A good group is given up after RETRIES + 1 deaths of its task and as many of its own: together
 # more than it can meet by chance. The poison needs them all, and each is a worker to start.
 RETRIES = 4
 
 
-def load_driver():
-    spec = importlib.util.spec_from_file_location("fit_driver", DRIVER)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 def start(folder, n, cluster, log, *, retries):
     return Disturbed(
-        [DRIVER, folder, n, cluster.address, retries],
+        [driver.__file__, folder, n, cluster.address, retries],
         log,
         lambda: len(ModelFolder(folder).shards()),
     )
@@ -68,21 +50,19 @@ def check_whole(folder, calm, poison):
 
 @needs_proc
 def test_group_that_kills_its_worker_is_named_and_a_killed_run_goes_on(tmp_path):
-    driver = load_driver()
     folder = tmp_path / "models"
     with one_node() as cluster:
         # Nobody but the poison takes a worker with it: no group needs a second attempt.
-        run = start(folder, 12, cluster, tmp_path / "driver.log", retries=0)
+        run = start(folder, 8, cluster, tmp_path / "driver.log", retries=0)
         run.wait_for_results(1)
         run.restart_driver()
         assert run.process.wait(timeout=300) == 0, run.said()
-    check_whole(folder, driver.fit(tmp_path / "calm", 12, poisoned=False), driver.POISON)
+    check_whole(folder, driver.fit(tmp_path / "calm", 8, poisoned=False), driver.POISON)
 
 
 @pytest.mark.long
 @needs_proc
 def test_faults_lose_no_model_and_name_the_bad_groups(tmp_path):
-    driver = load_driver()
     n = 4 * (8 + 2 * KILLS)
     folder = tmp_path / "models"
     with two_nodes() as (cluster, node):
@@ -104,7 +84,6 @@ def test_faults_lose_no_model_and_name_the_bad_groups(tmp_path):
 @pytest.mark.long
 @needs_proc
 def test_full_disk_ends_the_run_and_loses_no_model(tmp_path):
-    driver = load_driver()
     n = 40
     calm = driver.fit(tmp_path / "calm", n, poisoned=False)
     pages = sum(-(-path.stat().st_size // 4096) for path in calm.parent.rglob("*.*"))
