@@ -2,8 +2,8 @@
 A messy table
 =============
 
-Numbers with holes, words, booleans and dates go in as they are. The model chooses how strongly it
-is regularised and says, in the units of the table, how far its prediction can move.
+Numbers with missing values, words, booleans and dates go in as they are. The model chooses how
+strongly it is regularised, and says in the units of the table how far its prediction can move.
 """
 
 import numpy as np
@@ -38,6 +38,7 @@ print(f"accuracy {model.score(table[450:], bought[450:]):.3f}")
 print(model.summary())
 
 # %%
-# The bars are proven: no row, seen or not, moves the log-odds by more.
+# The length of a bar is how far the log-odds can move at most if one column alone moves by a
+# standard deviation, or to another level. This is proven for every row, seen or not.
 
 FeatureSensitivityDisplay.from_estimator(model)

@@ -2,8 +2,9 @@
 Would an error of measurement flip the decision?
 ================================================
 
-A diagnosis from thirty measured numbers. Each measurement has an error. The certificate tells, row
-by row, how large an error of all of them together can be before the decision could change at all.
+A diagnosis is made from thirty measured numbers, and each measurement has an error. The certificate
+tells for each patient how large the errors of all of them together may be without any chance that
+they change the diagnosis.
 """
 
 import sys
@@ -24,11 +25,11 @@ right = model.predict(X_test) == y_test
 print(f"accuracy {right.mean():.3f}")
 
 # %%
-# Left: below the blue line nothing within the move can flip the decision: that is proven. Above the
-# orange line a row was found, within the move, that gets the other class. Between the two nobody
-# knows yet; the better the proof and the attack, the narrower the gap. Right: a prediction of a
-# number has no class to flip to. It has a range, which holds it whatever moves; here that of one
-# patient.
+# Left: the blue line is the share of patients for whom it is proven that no error of this size
+# changes the class. For those above the orange line a row was found, within this error, that gets
+# the other class. For those between the lines it is not known; the better the proof and the search,
+# the narrower the gap. Right: a predicted number has no class that could flip. It has a range that
+# holds it whatever the errors are, here for one patient of another table.
 
 numbers, progress = load_diabetes(return_X_y=True, as_frame=True)
 regressor = PSiLONRegressor(width=64, depth=2, max_steps=500, random_state=0, verbose=False)
@@ -48,21 +49,23 @@ if sys.argv[1:]:  # python examples/plot_4_certificates.py docs/certificates.png
     figure.savefig(sys.argv[1], dpi=110)
 
 # %%
-# A row that was refuted can be looked at: it is a row of the same table, within the very move.
+# A counterexample can be looked at: it is a row of the same table, moved by no more than was asked.
 
 rows, moved = model.counterexample(X_test, 0.3)
 print(f"{len(rows)} of {len(X_test)} decisions flip; the first one moves to")
 print(moved.iloc[0].round(3).head())
 
 # %%
-# The share of test rows that are classified rightly, and provably stay so. "Local" looks at the
-# neighbourhood of each row.
+# The share of test rows that are classified rightly and provably stay so, over the size of the
+# move. The global method uses one bound for all rows. The local one looks at the neighbourhood of
+# each row and proves more.
 
 display = CertifiedRadiusDisplay.from_estimator(model, X_test, y_test)
 CertifiedRadiusDisplay.from_estimator(model, X_test, y_test, method="local", ax=display.ax_)
 
 # %%
-# The same training, chosen with more weight on the proof: hardly less accurate, and it proves more.
+# The same training, from which networks were chosen with more weight on the proof: the model is
+# hardly less accurate, and more can be proven about it.
 
 careful = model.with_selection("provable")
 print(f"accuracy {careful.score(X_test, y_test):.3f}")

@@ -47,10 +47,10 @@ for model in models.values():
     model.fit(X, y)
 
 # %%
-# One line per applicant: everything stays but the income. Free models learn what was peculiar to
-# the year of the sample, and lower the score of a raise. With directions neither falls. The
-# booster is a staircase: it is flat between its steps, and a thousand more can do nothing or a
-# lot. The network rises smoothly, and its slope has a proven upper end as well.
+# Each line is an applicant of whom only the income changes. The models on the left have learned
+# what was peculiar to the year of the sample, and give a lower score for a higher income in places.
+# With directions no line falls. The booster is a staircase: between its steps a thousand more does
+# nothing, and at a step a lot. The network rises smoothly, and its slope has a proven upper limit.
 
 incomes = np.linspace(5, 110, 300)
 applicants = X.iloc[:5]

@@ -64,7 +64,8 @@ print("as if nothing were wrong:", held(*plain))
 print("with delta:              ", held(*wide))
 
 # %%
-# The first thirty patients, by what is read. The dark part of a bar is the plain interval.
+# Thirty patients in the order of their predictions, made from the readings with errors. The dark
+# part of a bar is the interval as if nothing were wrong; the light ends are what delta adds.
 
 first = np.argsort(model.predict(read[:30]))
 place = np.arange(len(first))

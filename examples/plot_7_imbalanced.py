@@ -36,8 +36,8 @@ plain = PSiLONClassifier(**settings).fit(X_fit, y_fit)
 print(f"as it comes: {words(plain)}")
 
 # %%
-# With weights both classes count the same in training. Probabilities are then those of a world in
-# which half of the rows are faults.
+# With weights both classes count the same in training. The probabilities are then as if half of all
+# rows were faults.
 
 weighted = PSiLONClassifier(**settings, class_weight="balanced").fit(X_fit, y_fit)
 print(f"weights:     {words(weighted)}")
@@ -70,7 +70,8 @@ for coverage in (0.97, 0.98, 0.99):
         )
 
 # %%
-# How often the model admits doubt.
+# The bars are the share of rows for which the set holds both classes: how often the model admits
+# doubt. The more coverage is asked for, the more often; with delta a little more often still.
 
 fig, ax = plt.subplots(figsize=(6.5, 3), layout="constrained")
 labels = [f"{c:.0%}{' with delta' if d else ''}" for c, d in shares]

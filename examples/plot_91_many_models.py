@@ -35,8 +35,8 @@ print(index.select("group", "rows", "score", "bound").sort("group").head(4))
 
 # %%
 # Each model has found how the price of its own store grows. Grey points are the rows, lines the
-# predictions of the twelve models, and dotted lines the truth. The models are flatter than it is
-# at both ends, where rows are few: a small bound was preferred to a steep guess.
+# predictions of the twelve models, and dotted lines the truth. The models are flatter than it is at
+# both ends, where rows are few: a small bound was preferred to a steep guess.
 
 figure, axis = plt.subplots(figsize=(7, 4), layout="constrained")
 axis.scatter(area, price, s=3, color="0.8")
