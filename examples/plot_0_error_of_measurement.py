@@ -34,7 +34,8 @@ times = np.linspace(0, 6, 25)  # of 0.5 and 2
 ranges = [model.output_range(patients, {"bmi": 0.5 * t, "bp": 2 * t}) for t in times]
 lows, highs = (np.array([ends[k] for ends in ranges]) for k in (0, 1))
 
-figure, ax = plt.subplots(figsize=(8, 4.2), layout="constrained")
+plt.rcParams["font.size"] = 12
+figure, ax = plt.subplots(figsize=(8, 4.6), layout="constrained")
 ax.axhline(LIMIT, color="0.35", linewidth=1, linestyle="--")
 ax.text(0.05, LIMIT - 14, f"treated from {LIMIT} on", color="0.35")
 for k, color in enumerate(["#2a6f97", "#d1792f", "#8f5aa8"]):
@@ -48,10 +49,10 @@ for k, color in enumerate(["#2a6f97", "#d1792f", "#8f5aa8"]):
 ax.set(
     xlim=(0, times[-1]),
     xticks=range(7),
-    xticklabels=["exact", *(f"bmi ±{0.5 * t:g}\nbp ±{2 * t:g}" for t in range(1, 7))],
+    xticklabels=["none", *(f"bmi ±{0.5 * t:g}\nbp ±{2 * t:g}" for t in range(1, 7))],
     ylabel="predicted progression",
     xlabel="largest error of body mass index (bmi) and blood pressure (bp)",
-    title="Three predictions, and the bands that no error of this size can lead them out of",
+    title="No error of this size can lead a prediction out of its band",
 )
 ax.spines[["top", "right"]].set_visible(False)
 
