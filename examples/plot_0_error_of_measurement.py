@@ -45,7 +45,8 @@ for k, color in enumerate(["#2a6f97", "#d1792f", "#8f5aa8"]):
     if could_flip.any():
         first = times[could_flip.argmax()]
         ax.plot(first, LIMIT, "o", color=color, markersize=8)
-        ax.text(first - 0.1, LIMIT - 26, "beyond this error the decision could change", color=color)
+        words = "beyond this error the decision could change"
+        ax.text(first, LIMIT - 26, words, color=color, ha="center")
 ax.set(
     xlim=(0, times[-1]),
     xticks=range(7),

@@ -1,5 +1,6 @@
 """The package as a whole: its face, its floors, its README."""
 
+import importlib
 import re
 import subprocess
 import sys
@@ -75,6 +76,17 @@ def without_numbers(text):
 
 def test_front_page_shows_the_first_block_of_the_readme(repo):
     assert python_blocks(repo / "docs" / "index.md") == python_blocks(repo / "README.md")[:1]
+
+
+def test_the_package_index_gets_no_links_that_it_cannot_follow(repo, monkeypatch):
+    pytest.importorskip("hatchling", reason="the build needs it, using the library does not")
+    monkeypatch.syspath_prepend(repo)
+    text = importlib.import_module("hatch_build").for_index((repo / "README.md").read_text())
+    links = re.findall(r"\]\(([^)]*)\)", text)
+    assert links
+    assert all(link.startswith("https://") for link in links)
+    assert "hero.png" not in text
+    assert "## Three recipes" in text
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -178,6 +178,9 @@ MISTAKES = {
         ("fit", "{}/data.csv", "--target", "Bought", "--out", "m"),
         "has no column 'Bought'. It has ['id', 'age'",
     ),
+    "typo": (
+        ("fit", "{}/data.csv", "--target", "Bougth", "--out", "m"), "Did you mean 'bought'?",
+    ),
     "junk": (("fit", "{}/junk.csv", "--target", "y", "--out", "m"), "Error: "),
     "not a model": (("predict", "{}/data.csv", "{}/data.csv"), "is not a model file"),
     "model missing": (("predict", "{}/no.psilon", "{}/data.csv"), "no model file at"),

@@ -66,7 +66,7 @@ def test_rows_that_are_mostly_rare_are_told_with_their_share():
     words = [f"street {k}" for k in range(120)] * 2 + ["none"] * 160
     said = losses({"a": words, "b": ["x", "y"] * 200})
     assert len(said) == 1
-    assert "most rows have such a value: 'a' (60% of the rows)" in said[0]
+    assert "count as one level: 'a' (60% of the rows)" in said[0]
     assert losses({"a": words + ["none"] * 160}) == []
     # Levels beyond the most frequent fifty are rare as well.
     many = [f"level {k % 150}" for k in range(3000)]

@@ -46,12 +46,10 @@ def _options(
 ) -> None: ...
 
 
-app.command()(predict_files)
-
 FEW_CLASSES = 10
-SELECTION = "accurate, balanced or provable: how much loss a smaller bound may cost."
+SELECTION = "accurate, balanced or provable: how much accuracy may be given up for stronger proofs."
 
-LOSS = "Of numbers: squared_error (default), absolute_error, huber, quantile or poisson."
+LOSS = "For a target of numbers: squared_error (default), absolute_error, huber, quantile, poisson."
 
 Data = Annotated[Path, typer.Argument(help="A CSV or Parquet file with a row of column names.")]
 Model = Annotated[Path, typer.Argument(help="A model file written by 'psilonnet fit'.")]
@@ -90,13 +88,21 @@ class _Page(str, Enum):
 
 
 Target = Annotated[str, typer.Option(help="The column to predict.")]
-Kind = Annotated[Task, typer.Option(help="auto: words or few whole numbers are classes.")]
+Kind = Annotated[
+    Task,
+    typer.Option(
+        help="What is predicted. auto: words, or few different whole numbers, are classes."
+    ),
+]
 Drop = Annotated[list[str] | None, typer.Option(help="A column to leave out; repeat it.")]
 Monotone = Annotated[
     list[str] | None,
     typer.Option(help="COLUMN=+1 (must not fall) or COLUMN=-1 (must not rise); repeat it."),
 ]
-Steps = Annotated[int | None, typer.Option(help="Fewer are faster; default: by the rows.")]
+Steps = Annotated[
+    int | None,
+    typer.Option(help="Steps of training; fewer are faster. Default: by the number of rows."),
+]
 
 
 @app.command()
@@ -109,10 +115,13 @@ def fit(
     seed: Annotated[int, typer.Option(help="The same seed gives the same model.")] = 0,
     max_steps: Steps = None,
     selection: Annotated[str, typer.Option(help=SELECTION)] = "balanced",
-    prune: Annotated[bool, typer.Option(help="End with exact zeros among the weights.")] = False,
+    prune: Annotated[
+        bool, typer.Option(help="Make most weights exactly zero: a smaller, faster model.")
+    ] = False,
     loss: Annotated[str | None, typer.Option(help=LOSS)] = None,
     quantile: Annotated[
-        list[float] | None, typer.Option(help="For --loss quantile: a number, or repeat it.")
+        list[float] | None,
+        typer.Option(help="The level for --loss quantile, such as 0.9; repeat it for several."),
     ] = None,
     monotone: Monotone = None,
     words: Words = None,
@@ -169,7 +178,9 @@ def predict(
     keep: Annotated[
         list[str] | None, typer.Option(help="A column to carry over, such as an id; repeat it.")
     ] = None,
-    proba: Annotated[bool, typer.Option(help="Probabilities of the classes instead.")] = False,
+    proba: Annotated[
+        bool, typer.Option(help="Write the probabilities of the classes instead.")
+    ] = False,
     decimal: Decimal = None,
     day_first: DayFirst = None,
 ) -> None:
@@ -194,8 +205,13 @@ def predict(
 @app.command()
 def export(
     model: Model,
-    out: Annotated[Path, typer.Option(help="A folder for numpy, a file for onnx.")],
-    to: Annotated[_Format, typer.Option(help="numpy: a folder that needs NumPy only.")],
+    out: Annotated[
+        Path, typer.Option(help="Where the model is written: a folder for numpy, a file for onnx.")
+    ],
+    to: Annotated[
+        _Format,
+        typer.Option(help="numpy: a folder that needs NumPy only; onnx: a file for ONNX Runtime."),
+    ],
 ) -> None:
     """Write a model for machines without psilonnet.
 
@@ -217,15 +233,19 @@ def certify(
     data: Data,
     out: Out = None,
     delta: Annotated[
-        list[str] | None, typer.Option(help="column=amount, in its own unit; repeat it.")
+        list[str] | None,
+        typer.Option(help="COLUMN=AMOUNT, in the unit of the column, or COLUMN=any; repeat it."),
     ] = None,
     method: Annotated[
-        _Method | None, typer.Option(help="global, local, linear: tighter and slower.")
+        _Method | None,
+        typer.Option(
+            help="auto, or one of global, local, linear: each proves more and takes longer."
+        ),
     ] = None,
     decimal: Decimal = None,
     day_first: DayFirst = None,
 ) -> None:
-    """Prove for each row how far columns can move.
+    """Prove for each row what errors of its columns can do to the prediction.
 
     A classifier tells the radius, in standard deviations of the columns, within which the class
     stays (certified_radius); with --delta, whether it stays (is_robust). A regressor needs --delta
@@ -338,5 +358,10 @@ def _parse_deltas(words: list[str]) -> dict[str, Any]:
         except ValueError:
             sign = ""
         if not sign:
-            raise ValueError(f"A --delta must be column=amount or column=any. Got {word!r}.")
+            raise ValueError(
+                f"A --delta must be column=amount, such as income=500, or column=any. Got {word!r}."
+            )
     return moves
+
+
+app.command()(predict_files)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import sys
+from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -120,7 +121,10 @@ def with_target(table: pl.DataFrame, target: str, path: Path) -> pl.DataFrame:
 def check_column(name: str, table: pl.DataFrame, path: Path) -> None:
     """Refuse a column that the table does not have."""
     if name not in table.columns:
-        raise ValueError(f"{str(path)!r} has no column {name!r}. It has {table.columns}.")
+        lower = {known.lower(): known for known in table.columns}
+        near = get_close_matches(name.lower(), lower, 1)
+        hint = f" Did you mean {lower[near[0]]!r}?" if near else ""
+        raise ValueError(f"{str(path)!r} has no column {name!r}. It has {table.columns}.{hint}")
 
 
 def check_folder(out: Path) -> None:
@@ -143,3 +147,4 @@ def write_table(table: pl.DataFrame, path: Path | None) -> None:
         raise ValueError(
             f"An output must end in .csv or .parquet. Got {str(path)!r}: choose another name."
         )
+    print(f"Written to {path}.")

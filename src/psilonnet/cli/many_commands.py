@@ -39,7 +39,8 @@ def fit_many(
     width: Annotated[int, typer.Option(help="Neurons in a layer; fewer are faster.")] = 128,
     max_steps: Steps = None,
     strength: Annotated[
-        float | None, typer.Option(help="Of the regularisation; default: chosen for each group.")
+        float | None,
+        typer.Option(help="Strength of the regularisation; default: chosen for each group."),
     ] = None,
     cluster: Annotated[
         str | None, typer.Option(help="'local' for all cores through Ray, or a Ray address.")

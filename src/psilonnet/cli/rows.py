@@ -27,11 +27,15 @@ class Sign(str, Enum):
 
 
 Decimal = Annotated[
-    Sign | None, typer.Option(help="The decimal sign of text such as 1,435, if it does not tell.")
+    Sign | None,
+    typer.Option(help="The decimal sign, where text such as 1,435 can be read in two ways."),
 ]
 DayFirst = Annotated[
     bool | None,
-    typer.Option("--day-first/--month-first", help="Of dates such as 01/02/2023, likewise."),
+    typer.Option(
+        "--day-first/--month-first",
+        help="The order in dates such as 01/02/2023, which can be read in two ways.",
+    ),
 ]
 Words = Annotated[
     list[str] | None, typer.Option(help="A column to read as words, like a code; repeat it.")

@@ -97,10 +97,10 @@ class ClassMeasures:
         label = self.label(self.only_class)
         return (
             f"All {self.rows:,.0f} {rows} get the same class, {label}, though "
-            f"{1 - self.accuracy:.1%} of them are of another. What never changes cannot flip, so "
-            "no bound or certificate speaks for this model. Remedy: other class weights "
-            "(class_weight='balanced'), a lower reg_strength, more rows, or another threshold on "
-            "predict_proba."
+            f"{1 - self.accuracy:.1%} of them have another class. A prediction that never "
+            "changes cannot flip, so bounds and certificates say nothing in favour of this model. "
+            "Remedy: other class weights (class_weight='balanced'), a lower reg_strength, more "
+            "rows, or another threshold on predict_proba."
         )
 
     def in_words(self) -> str:
@@ -186,9 +186,9 @@ class NumberMeasures:
             return f"All {count} have the same value{which}: there is nothing to tell apart."
         return (
             f"All {count} get nearly the same prediction{which}: their standard deviation is "
-            f"{self.predicted[k]:.2g}, that of the target {self.given[k]:.2g}. What hardly varies "
-            "cannot move, so no bound or range speaks for this model. Remedy: a lower "
-            "reg_strength, more steps, more rows or other columns."
+            f"{self.predicted[k]:.2g}, that of the target {self.given[k]:.2g}. A prediction that "
+            "hardly varies cannot move, so bounds and ranges say nothing in favour of this model. "
+            "Remedy: a lower reg_strength, more steps, more rows or other columns."
         )
 
     def in_words(self) -> str:

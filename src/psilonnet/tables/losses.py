@@ -30,18 +30,19 @@ SENTENCES = {
         "left out: {}. Subtract their least number first."
     ),
     "text": (
-        "Columns of text are categories, even if most cells are amounts, percentages or dates, and "
-        "what these amount to is lost: {}. Turn them into numbers or dates, for instance with "
-        "psilonnet.tables.read_text; where they are mere names, make the column categorical."
+        "Columns of text are read as categories. In these columns most cells are amounts, "
+        "percentages or dates, whose size and order would be lost: {}. Turn them into numbers or "
+        "dates, for instance with psilonnet.tables.read_text; if they are mere names, make the "
+        "column categorical."
     ),
     "identifier": (
-        "Nothing can be learned from columns with another value in almost every row, like an "
-        "identifier: {}. Drop them, or turn them into numbers if they hold any."
+        "Nothing can be learned from columns that have a different value in almost every row, like "
+        "an identifier: {}. Drop them, or turn them into numbers if they hold any."
     ),
     "rare": (
-        "Values that are rare count as one level, and in these columns most rows have such a "
-        "value: {}. Turn them into fewer values, or into numbers or dates if they hold any, or "
-        "drop them."
+        "In these columns most rows have a rare value, and all rare values of a column count as "
+        "one level: {}. Turn them into fewer different values, or into numbers or dates if they "
+        "hold any, or drop them."
     ),
 }
 
