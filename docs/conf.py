@@ -47,7 +47,7 @@ sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "auto_examples",
     "filename_pattern": r"/plot_",
-    "ignore_pattern": r"[/\\](own_loop|serve)\.py",
+    "ignore_pattern": r"(?<!plot_8_)own_loop\.py|serve\.py",
     "within_subsection_order": "FileNameSortKey",
     "download_all_examples": False,
     "remove_config_comments": True,
