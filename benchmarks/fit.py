@@ -1,7 +1,8 @@
 """What a fit with the defaults costs: 2,000 rows, 20 columns, the choice of networks included.
 
-Beside it, where they are installed, RealMLP and CatBoost with their defaults. Seconds of the
-processor's time on one thread, fits in turn, medians.
+Beside it, where they are installed, RealMLP, CatBoost and LightGBM with their defaults. Seconds of
+the processor's time on one thread, fits in turn, medians; then ours once with 200 and 10,000 rows,
+and with pruning.
 
     python -m benchmarks.fit [--quick | --tiny]
 
@@ -18,6 +19,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 from statistics import median
@@ -33,11 +35,13 @@ from benchmarks.figures import print_figures
 from psilonnet import PSiLONClassifier
 
 ROWS, COLUMNS = 2000, 20
+OTHER_ROWS = (200, 10_000)
 
 
-def fit_psilonnet(x: np.ndarray, y: np.ndarray, *, quick: bool) -> Any:
+def fit_psilonnet(x: np.ndarray, y: np.ndarray, *, quick: bool, prune: bool = False) -> Any:
     steps = 20 if quick else "auto"
-    return PSiLONClassifier(max_steps=steps, random_state=0, verbose=False).fit(x, y)
+    model = PSiLONClassifier(max_steps=steps, prune=prune, random_state=0, verbose=False)
+    return model.fit(x, y)
 
 
 def fit_realmlp(x: np.ndarray, y: np.ndarray, *, quick: bool) -> Any:
@@ -54,10 +58,55 @@ def fit_catboost(x: np.ndarray, y: np.ndarray, *, quick: bool) -> Any:
     return model.fit(x, y)
 
 
+def fit_lightgbm(x: np.ndarray, y: np.ndarray, *, quick: bool) -> Any:
+    trees = {"n_estimators": 10} if quick else {}
+    kind = import_module("lightgbm").LGBMClassifier
+    return kind(n_jobs=1, random_state=0, verbose=-1, **trees).fit(x, y)
+
+
 PEERS: dict[str, tuple[str, Callable[..., Any]]] = {
     "RealMLP": ("pytabkit", fit_realmlp),
     "CatBoost": ("catboost", fit_catboost),
+    "LightGBM": ("lightgbm", fit_lightgbm),
 }
+
+
+def made_up(rows: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return rows of two classes."""
+    x, y = make_classification(rows, COLUMNS, n_informative=10, flip_y=0.1, random_state=0)
+    return x, y
+
+
+def seconds_of(fit: Callable[[], Any]) -> float:
+    begin = process_time()
+    fit()
+    return process_time() - begin
+
+
+def in_turn(rows: int, *, quick: bool) -> dict[str, float]:
+    """Return the median seconds of each library."""
+    x, y = made_up(rows)
+    fits = {"psilonnet": fit_psilonnet}
+    fits |= {name: fit for name, (package, fit) in PEERS.items() if find_spec(package)}
+    seconds: dict[str, list[float]] = {name: [] for name in fits}
+    for _ in range(1 if quick else 3):
+        for name, fit in fits.items():
+            seconds[name].append(seconds_of(partial(fit, x, y, quick=quick)))
+    figures = {f"{name}_seconds": median(times) for name, times in seconds.items()}
+    ours = figures["psilonnet_seconds"]
+    return figures | {
+        f"over_{name.lower()}": ours / figures[f"{name}_seconds"] for name in fits if name in PEERS
+    }
+
+
+def other_sizes(*, quick: bool) -> dict[str, float]:
+    """Return the seconds of fits to fewer and more rows, and of one with pruning."""
+    figures = {
+        f"seconds_{rows}_rows": seconds_of(partial(fit_psilonnet, *made_up(rows), quick=quick))
+        for rows in OTHER_ROWS
+    }
+    pruned = partial(fit_psilonnet, *made_up(ROWS), quick=quick, prune=True)
+    return figures | {"pruned_seconds": seconds_of(pruned)}
 
 
 def fit_once(seed: int, *, quick: bool) -> dict[str, float]:
@@ -115,20 +164,8 @@ def main() -> None:
     if given.other is not None:
         print_figures(against(given.other, quick=quick))
         return
-    rows = 200 if given.tiny else ROWS
-    x, y = make_classification(rows, COLUMNS, n_informative=10, flip_y=0.1, random_state=0)
-    fits = {"psilonnet": fit_psilonnet}
-    fits |= {name: fit for name, (package, fit) in PEERS.items() if find_spec(package)}
-    seconds: dict[str, list[float]] = {name: [] for name in fits}
-    for _ in range(1 if quick else 3):
-        for name, fit in fits.items():
-            begin = process_time()
-            fit(x, y, quick=quick)
-            seconds[name].append(process_time() - begin)
-    figures = {f"{name}_seconds": median(times) for name, times in seconds.items()}
-    if "RealMLP" in fits:
-        figures["over_realmlp"] = figures["psilonnet_seconds"] / figures["RealMLP_seconds"]
-    print_figures(figures)
+    figures = in_turn(200 if given.tiny else ROWS, quick=quick)
+    print_figures(figures if given.tiny else figures | other_sizes(quick=quick))
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import exp, log
-from statistics import mean, median
+from statistics import mean, median, stdev
 from typing import TYPE_CHECKING, Any
 
 from experiments.data import CONFIRMATION, DEVELOPMENT
@@ -12,10 +12,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
+    from experiments.cells import Cell
+
 Line = dict[str, str]
 Losses = dict[str, dict[str, float]]  # table -> model -> test loss
 SPLITS = ("0", "1", "2")  # their seeds
 OURS, YARDSTICK = "psilonnet", "CatBoost"
+WORSE = 1.02  # a loss over that of an earlier recipe
 TITLE = """# What users would pick instead
 
 Test loss (root mean squared error in quartile deviations, or cross-entropy) after 2,000 training
@@ -100,6 +103,34 @@ def split_figures(lines: list[Line], protocol: str) -> dict[str, Any]:
     return said
 
 
+def against_earlier(lines: list[Line], earlier: list[Line], protocol: str = "user") -> Cell:
+    """Return how losses compare with those of an earlier recipe, on the splits that both have.
+
+    A table is worse if the mean of its ratios is above 1.02 and more than two of its standard
+    errors above 1.
+    """
+    ratios: dict[str, list[float]] = {}
+    for seed in SPLITS:
+        now, before = (losses_of(own, protocol, seed) for own in (lines, earlier))
+        for name in now:
+            if OURS in now[name] and OURS in before.get(name, {}):
+                ratios.setdefault(name, []).append(now[name][OURS] / before[name][OURS])
+    whole = {name: own for name, own in ratios.items() if len(own) == len(SPLITS)}
+    if not whole:
+        return {}
+    worse = {
+        name: round(mean(own), 3)
+        for name, own in whole.items()
+        if mean(own) > WORSE and mean(own) - 2 * stdev(own) / len(own) ** 0.5 > 1
+    }
+    over = exp(mean(log(ratio) for own in whole.values() for ratio in own))
+    return {
+        "earlier_recipe_geometric_mean": round(over, 4),
+        "earlier_recipe_tables_better": sum(mean(own) < 1 for own in whole.values()),
+        "earlier_recipe_tables_worse": worse or "none",
+    }
+
+
 def over_yardstick(means: Losses) -> dict[str, Any]:
     """Return how the means over the splits compare with the yardstick's."""
     over = {name: row[OURS] / row[YARDSTICK] for name, row in means.items()}
@@ -113,8 +144,13 @@ def over_yardstick(means: Losses) -> dict[str, Any]:
     }
 
 
-def figures(lines: list[Line]) -> dict[str, Any]:
-    """Return ranks, wins and ratios under both protocols."""
+def figures(
+    lines: list[Line], earlier: list[Line] | None = None, selections: list[Line] | None = None
+) -> dict[str, Any]:
+    """Return ranks, wins and ratios under both protocols, and beside an earlier recipe.
+
+    ``selections`` are lines of our other selections, each a model of its own.
+    """
     said: dict[str, Any] = {}
     for protocol in ("paper", "user"):
         losses = losses_of(lines, protocol)
@@ -132,10 +168,41 @@ def figures(lines: list[Line]) -> dict[str, Any]:
                 pair = [round(value, 4) for value in ratios(losses, names)]
                 said[f"{protocol}_{part}_median_and_mean_ratio"] = pair
         said |= split_figures(lines, protocol)
+    said |= against_earlier(lines, earlier or [])
+    return said | selection_figures(lines, selections or [])
+
+
+def selection_figures(lines: list[Line], selections: list[Line]) -> Cell:
+    """Return for each other selection how it compares with the default and the yardstick.
+
+    Of the fits of protocol "user" on all splits that both have: geometric means of the losses and
+    bounds over those of the default, and on how many tables the mean loss is below the yardstick's.
+    """
+    usual = [x for x in lines if x["protocol"] == "user"]
+    by = {(x["dataset"], x["seed"], x["model"]): x for x in usual}
+    said: Cell = {}
+    for word in dict.fromkeys(x["model"] for x in selections):
+        own = [x for x in selections if x["model"] == word and x["protocol"] == "user"]
+        pairs = [(x, by[x["dataset"], x["seed"], OURS]) for x in own]
+        if not pairs:
+            continue
+        said[f"{word}_over_default"] = {
+            figure: round(exp(mean(log(float(a[column]) / float(b[column])) for a, b in pairs)), 3)
+            for figure, column in (("loss", "test_loss"), ("bound", "bound"))
+        }
+        sums: dict[str, list[float]] = {}
+        for line in own:
+            rival = by.get((line["dataset"], line["seed"], YARDSTICK))
+            if rival is not None:
+                pair = sums.setdefault(line["dataset"], [0.0, 0.0])
+                pair[0] += float(line["test_loss"])
+                pair[1] += float(rival["test_loss"])
+        better = sum(a < b for a, b in sums.values())
+        said[f"{word}_better_than_{YARDSTICK}"] = f"{better} of {len(sums)}"
     return said
 
 
-def markdown(lines: list[Line], note: str = "") -> str:
+def markdown(lines: list[Line], found: dict[str, Any], note: str = "") -> str:
     """Return all losses and what they add up to, as Markdown; a note comes first."""
     text = [TITLE + note]
     for protocol in ("paper", "user"):
@@ -150,8 +217,7 @@ def markdown(lines: list[Line], note: str = "") -> str:
             shown = [_shown(row.get(model), least) for model in models]
             text.append(f"| {name} | " + " | ".join(shown) + " |")
     text += ["\n## In all\n", "| figure | value |", "|---|---|"]
-    found = figures(lines).items()
-    text += [f"| {name.replace('_', ' ')} | {_in_words(value)} |" for name, value in found]
+    text += [f"| {name.replace('_', ' ')} | {_in_words(value)} |" for name, value in found.items()]
     return "\n".join(text) + "\n"
 
 
@@ -167,7 +233,9 @@ def _shown(loss: float | None, least: float) -> str:
     return f"**{loss:.3f}**" if loss == least else f"{loss:.3f}"
 
 
-def write_report(lines: list[Line], folder: Path, note: str = "") -> dict[str, Any]:
+def write_report(
+    lines: list[Line], found: dict[str, Any], folder: Path, note: str = ""
+) -> dict[str, Any]:
     """Write ``rivals.md`` and return its figures."""
-    (folder / "rivals.md").write_text(markdown(lines, note))
-    return figures(lines)
+    (folder / "rivals.md").write_text(markdown(lines, found, note))
+    return found

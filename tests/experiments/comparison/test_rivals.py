@@ -39,7 +39,7 @@ def test_ranks_share_ties_and_wins_do_not():
 
 
 def test_report_tells_both_kinds_of_tables_apart(tmp_path):
-    said = write_report(lines(), tmp_path)
+    said = write_report(lines(), figures(lines()), tmp_path)
     assert said["user_better_than_RF"] == "2 of 3"
     assert said["user_development_median_and_mean_ratio"] == [1.025, 1.0]
     assert said["user_confirmation_median_and_mean_ratio"] == [0.5, 0.5]
@@ -66,6 +66,36 @@ def test_splits_are_averaged_once_they_are_whole():
     over = said["user_3_splits_over_CatBoost_of_means"]
     assert (over["median"], over["above 1.05"], over["largest"]) == (3.2, 3, 5.0)
     assert over["confirmation tables better"] == "0 of 0"
+
+
+def test_an_earlier_recipe_is_beaten_or_not_beyond_the_noise_of_the_splits():
+    def at(factors):
+        ours = [x for x in lines() if x["model"] == "psilonnet"]
+        return [
+            {**x, "seed": str(k), "test_loss": str(factor * float(x["test_loss"]))}
+            for k, factor in enumerate(factors)
+            for x in ours
+        ]
+
+    def said(factors):
+        return figures(at(factors), at([1.0] * 3))["earlier_recipe_tables_worse"]
+
+    assert said([1.03, 1.03, 1.04]) == dict.fromkeys(MADE_UP, 1.033)
+    assert said([1.3, 0.9, 0.9]) == "none"  # one split decides nothing
+    assert said([1.01, 1.01, 1.01]) == "none"
+    assert "earlier_recipe_tables_worse" not in figures(at([1.0, 1.0]), at([1.0] * 3))
+
+
+def test_other_selections_are_compared_with_the_default():
+    both = [{**x, "bound": "10"} for x in lines()]
+    ours = [x for x in both if x["model"] == "psilonnet"]
+    other = [
+        {**x, "model": "provable", "test_loss": str(1.1 * float(x["test_loss"])), "bound": "5"}
+        for x in ours
+    ]
+    said = figures(both, selections=other)
+    assert said["provable_over_default"] == {"loss": 1.1, "bound": 0.5}
+    assert said["provable_better_than_CatBoost"] == "2 of 3"
 
 
 def test_development_tables_are_among_all():
@@ -104,3 +134,4 @@ def test_our_estimator_is_one_of_the_rivals(data_dir, monkeypatch):
             result = rivals.compute(cell, data=data_dir)
             assert 0 < result["test_loss"] < 10
             assert result["bound"] > 0
+            assert result["provable"]["bound"] <= result["accurate"]["bound"] * (1 + 1e-9)
