@@ -146,6 +146,16 @@ def test_box_of_a_huge_radius_keeps_every_piece_it_cannot_exclude():
     assert local_moves(net, tensor([[0.0]]), tensor([[torch.inf]]), tensor([ONE])) == torch.inf
 
 
+@pytest.mark.parametrize("split", ["relu", "crelu"])
+def test_line_through_ends_that_are_too_far_apart_proves_nothing(split):
+    """The width of an interval overflowed, and the line through its ends was taken for level."""
+    pieces = {"relu": [[-0.1]], "crelu": [[-0.1], [0.0]]}[split]
+    net = net_of(layer([[[0.95e308]]]), layer([pieces], [0.5], split))
+    assert_holds(net, [0.0], [1.0], ONE)
+    box, asked = Box.of([[1.0]]), Combinations(tensor(ONE), torch.tensor([[0]]))
+    assert linear_falls(AveragedNet.of(net), tensor([[0.0]]), box, asked) == torch.inf
+
+
 def test_interval_keeps_what_underflow_loses():
     """Half a smallest number is rounded to zero, and so is its interval, but not what moves."""
     first = layer([[[TINY]]])

@@ -56,8 +56,11 @@ def lines_below(layer: PlainLayer, pieces: Tensor, own: Range, *, even: bool = F
     bent = (low < 0) & (high > 0)
     right = (low >= 0).double()
     long = torch.where(bent, (high > -low).double(), right).unsqueeze(1)
-    share = torch.where(bent, high / (high - low), right).unsqueeze(1)
-    drop = torch.where(bent, -low * (high / (high - low)) + LOST, 0.0)
+    width = high - low
+    # Where the width overflows the quotient is 0, which is no slope of the line through both ends.
+    part = torch.where(width < torch.inf, high / width, torch.nan)
+    share = torch.where(bent, part, right).unsqueeze(1)
+    drop = torch.where(bent, -low * part + LOST, 0.0)
     reach = torch.maximum(low.abs(), high.abs())
     if layer.split == "relu":
         bend, size = pieces, pieces.detach().abs() @ reach.unsqueeze(-1)
