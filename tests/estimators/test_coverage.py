@@ -304,6 +304,20 @@ def test_quantiles_that_would_cross_meet_halfway():
     np.testing.assert_allclose(high[:, 0], [0.5, 3.0], atol=1e-12)
 
 
+def test_intervals_of_what_was_read_hold_those_of_quantiles_that_would_cross():
+    """The ends of the box did not cross, and left out where the quantiles of a row in it meet."""
+    rng = np.random.default_rng(0)
+    target = QuantileTarget(np.zeros(3), np.ones(3), (0.1, 0.5, 0.9))
+    rows = np.sort(rng.normal(size=(200, 3)), axis=1)
+    reach = rng.exponential(size=(200, 3))
+    least, largest = (np.sort(rows + sign * reach, axis=1) for sign in (-1, 1))
+    for error in (-2.0, -0.5, 0.0, 1.0):
+        low, high = target.interval(rows, rows, np.array([error]), 0.8)
+        lower, upper = target.interval(least, largest, np.array([error]), 0.8)
+        assert (lower <= low).all()
+        assert (upper >= high).all()
+
+
 def test_intervals_of_counts_grow_like_the_root_of_the_mean(rows):
     rng = np.random.default_rng(0)
     counts = [rng.poisson(np.exp(1 + part[1])) for part in rows]

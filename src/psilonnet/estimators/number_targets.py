@@ -170,16 +170,16 @@ class QuantileTarget(NumberTarget):
     ) -> tuple[Floats, Floats]:
         """Move the quantiles of the pair that is nearest to the coverage outward by its error.
 
-        An error below 0 moves them inward, and where they would cross they meet halfway.
+        An error below 0 moves them inward, and where they would cross they meet halfway. Both ends
+        rise with the quantiles, so an interval of all predictions holds that of each.
         """
         if not self.is_sorted:
             return super().interval(low, high, error, coverage)
         spans = [self.levels[-1 - k] - self.levels[k] for k in range(self.error_kinds)]
         pair = int(np.abs(np.array(spans) - coverage).argmin())
-        ends = low[:, [pair]], high[:, [-1 - pair]]
-        bottom, top = _outward(*ends, error[[pair]])
-        crossed, middle = bottom > top, (ends[0] + ends[1]) / 2
-        return np.where(crossed, middle, bottom), np.where(crossed, middle, top)
+        bottom, top = _outward(low[:, [pair]], high[:, [-1 - pair]], error[[pair]])
+        least, largest = ((side[:, [pair]] + side[:, [-1 - pair]]) / 2 for side in (low, high))
+        return np.minimum(bottom, least), np.maximum(top, largest)
 
     def score(self, y: Floats, outputs: Floats, weight: Floats) -> float | None:
         """Return R^2, of several quantiles the mean D^2 of their pinball losses."""
