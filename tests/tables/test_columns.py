@@ -7,7 +7,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from psilonnet.tables import read_columns
+from psilonnet.tables import DAY, read_columns
 
 DATA = {
     "number": [1, 2, None],
@@ -33,6 +33,18 @@ def test_all_frames_give_the_same_columns(make):
     assert columns["flag"].values.tolist() == ["True", None, "False"]
     np.testing.assert_allclose(columns["moment"].values, [18262, np.nan, 18263.5])
     np.testing.assert_allclose(columns["day"].values, [18262, np.nan, 18263])
+
+
+@pytest.mark.parametrize("make", FRAMES.values(), ids=FRAMES.keys())
+def test_all_frames_and_arrays_cut_durations_downward(make):
+    """Durations below 0 were cut upward in frames, and downward in arrays and exports."""
+    spans = [dt.timedelta(microseconds=k) for k in (-1500, -999, 999, 1500)]
+    cells = np.array(spans, dtype="timedelta64[us]").reshape(-1, 1)
+    for given in (make({"span": [*spans, None]}), cells, cells.astype(object)):
+        (column,) = read_columns(given)
+        assert column.kind == "duration"
+        expected = [-2, -1, 0, 1, np.nan][: len(column.values)]
+        np.testing.assert_allclose(column.values * DAY, expected)
 
 
 def test_pandas_columns_of_other_types():

@@ -106,7 +106,7 @@ def _from_series(name: str, series: nw.Series[Any]) -> Column:
         stamps = series.cast(nw.Datetime("ms")) if dtype == nw.Date else series
         return Column(name, "time", _floats(stamps.dt.timestamp("ms")) / DAY)
     if dtype == nw.Duration:
-        return Column(name, "duration", _floats(series.dt.total_milliseconds()) / DAY)
+        return _from_array(name, series.to_numpy())
     if dtype in (nw.String, nw.Categorical, nw.Enum, nw.Boolean, nw.Object, nw.Unknown):
         objects = np.empty(len(series), dtype=object)
         objects[:] = series.to_list()
