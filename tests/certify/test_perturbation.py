@@ -11,7 +11,7 @@ from certify.fitted_models import QUICK, table
 from psilonnet import Design, PSiLONClassifier, PSiLONRegressor
 from psilonnet.certify import Perturbation
 from psilonnet.deploy.predictor import Predictor
-from psilonnet.tables import Column, NumberCode, TableEncoder
+from psilonnet.tables import DAY, Column, NumberCode, TableEncoder, read_columns
 
 
 def exported(model, folder):
@@ -174,6 +174,44 @@ def test_shares_of_the_cell_and_amounts_of_each_row_are_kept(method):
     np.testing.assert_array_equal(per_row[0], by_name[0])
     none = model.output_range(frame, Perturbation())
     np.testing.assert_allclose(none[0], none[1], atol=1e-8)
+
+
+def durations(microseconds):
+    """Return an encoder of one column of durations, and these as they are read."""
+    cells = np.array(microseconds, dtype="timedelta64[us]")
+    code = NumberCode(1 / DAY, 2 / DAY, -9 / DAY, 9 / DAY, False)
+    encoder = TableEncoder(("span",), ("duration",), (code,))
+    return encoder, read_columns(pd.DataFrame({"span": cells})), cells.astype(np.int64) / 1000
+
+
+def test_shares_of_durations_are_of_what_they_were_before_they_were_cut():
+    """A duration of 0.999 ms is read as 0, and a share of 0 let it move nowhere."""
+    encoder, columns, cells = durations([999, 1999, -1, -1001, -1999, 40, -5500])
+    encoded = encoder.encode(columns)
+    for share in (0.001, 0.02, 0.5, 1.0):
+        given = Perturbation(relative={"span": share})
+        reach = given.box(encoder, columns, encoded).radius.numpy()
+        ((low, high),) = given.ranges(encoder, columns).values()
+        for step in np.linspace(-share, share, 9):
+            _, moved, _ = durations(np.rint(1000 * cells * (1 + step)))
+            assert (np.abs(encoder.encode(moved) - encoded) <= reach).all()
+        # In milliseconds; a counterexample moves by what it says from the cell that was given.
+        for end in (low, high):
+            assert (np.abs(end - columns[0].values) * DAY <= share * np.abs(cells)).all()
+
+
+def test_whole_numbers_that_are_no_floats_move_within_what_was_asked():
+    """2^60 + 65 is read as 2^60, from where 300 more are 320 from the cell, or 256."""
+    cells = 2**60 + np.arange(-400, 400, 13)
+    code = NumberCode(2.0**60, 1000.0, 2.0**60, 2.0**60 + 1, False)
+    encoder = TableEncoder(("a",), ("number",), (code,))
+    columns = read_columns(pd.DataFrame({"a": cells}))
+    for amount in (1, 100, 300, 700, 5000):
+        ((low, high),) = Perturbation(amounts={"a": amount}).ranges(encoder, columns).values()
+        for cell, *ends in zip(cells.tolist(), low, high, strict=True):
+            # Where nothing moves a counterexample keeps the cell itself.
+            assert all(float(cell) == end or abs(int(end) - cell) <= amount for end in ends)
+        assert amount < 700 or (high > low).all()
 
 
 @pytest.mark.parametrize(

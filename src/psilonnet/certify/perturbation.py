@@ -15,7 +15,7 @@ from psilonnet.certify.rounding import UNIT
 from psilonnet.tables import DAY, FAR, CategoryCode, NumberCode
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from torch import Tensor
 
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, Any]
 ANY = "any"
 DAYS = ("time", "duration")  # kinds of columns whose unit is a day
+CUT = 1 / DAY  # times and durations are cut to milliseconds
+WHOLE = 2.0**53  # not every whole number beyond it is a float
 
 
 @dataclass(frozen=True)
@@ -93,7 +95,7 @@ class Perturbation:
         jumps = [Jump(*_states(encoder, k)) for k in self.jumping(encoder)]
         radius = np.zeros_like(encoded)
         errors = reading_errors(encoder)
-        for k, amount in self._amounts_of(encoder, columns).items():
+        for k, amount in self._amounts_of(encoder, columns, _most_size).items():
             code = cast("NumberCode", encoder.codes[k])
             place, slope = encoder.places[k][0], code.slope
             z = encoded[:, place]
@@ -141,8 +143,9 @@ class Perturbation:
         composed = self.standard_deviations != 0 or hasattr(self.relative, "keys") or self.relative
         share = 1 - 8 * UNIT if composed else 1.0  # the rounding of sums and products
         found = {}
-        for k, amount in self._amounts_of(encoder, columns).items():
-            values, move = columns[k].values, np.asarray(amount) * share
+        for k, amount in self._amounts_of(encoder, columns, _least_size).items():
+            values = columns[k].values
+            move = np.maximum(amount * share - _reading_distance(columns[k]), 0.0)
             low, high = values - move, values + move
             # The exact sum is the computed one plus its rounding error.
             low = np.where(_lost(values, -move, low) > 0, np.nextafter(low, np.inf), low)
@@ -156,8 +159,13 @@ class Perturbation:
         places = [k for k, name in enumerate(encoder.names) if name in names]
         return [k for k in places if len(encoder.places[k])]
 
-    def _amounts_of(self, encoder: TableEncoder, columns: Sequence[Column]) -> dict[int, Array]:
-        """Return how far each column of numbers may move, one amount per row."""
+    def _amounts_of(
+        self, encoder: TableEncoder, columns: Sequence[Column], size: Callable[[Column], Array]
+    ) -> dict[int, Array]:
+        """Return how far each column of numbers may move, one amount per row.
+
+        Shares are of the given sizes of the cells of a column.
+        """
         rows = len(columns[0].values)
         given = _by_name(self.amounts, encoder, rows)
         shares = self._shares(encoder)
@@ -167,8 +175,8 @@ class Perturbation:
             own = _checked(name, given.get(name, 0.0), kind)
             code = encoder.codes[k]
             if isinstance(code, NumberCode) and code.scale > 0:
-                cell = np.abs(np.nan_to_num(columns[k].values))
-                moves = own + standard_deviations * code.scale + shares.get(name, 0.0) * cell
+                shared = shares.get(name, 0.0) * size(columns[k])
+                moves = own + standard_deviations * code.scale + shared
                 found[k] = np.broadcast_to(moves, rows)
         return found
 
@@ -186,6 +194,24 @@ class Perturbation:
                     f"{name!r} is of kind {kind!r}: give an amount or a level instead."
                 )
         return named
+
+
+def _most_size(column: Column) -> Array:
+    """Return no less than the sizes of cells as they were before durations were cut."""
+    return np.abs(np.nan_to_num(column.values)) + (CUT if column.kind == "duration" else 0.0)
+
+
+def _least_size(column: Column) -> Array:
+    """Return no more than the same: a duration below 0 is cut away from 0."""
+    values = np.nan_to_num(column.values)
+    below = np.where(values < 0, CUT if column.kind == "duration" else 0.0, 0.0)
+    return np.maximum(np.abs(values) - below, 0.0)
+
+
+def _reading_distance(column: Column) -> Array:
+    """Return how far cells as they were read can be from whole numbers of too many figures."""
+    size = np.abs(np.nan_to_num(column.values))
+    return np.where((column.kind == "number") & (size >= WHOLE), np.spacing(size), 0.0)
 
 
 def _lost(a: Array, b: Array, total: Array) -> Array:
@@ -211,7 +237,7 @@ def reading_errors(encoder: TableEncoder) -> Array:
     errors = np.zeros(encoder.width)
     for k, (code, kind) in enumerate(zip(encoder.codes, encoder.kinds, strict=True)):
         if isinstance(code, NumberCode) and code.scale > 0:
-            cut = 1 / DAY if kind in DAYS else 0.0
+            cut = CUT if kind in DAYS else 0.0
             errors[encoder.places[k][0]] = (8 * UNIT * abs(code.center) + cut) * code.slope
     return errors
 
