@@ -76,6 +76,30 @@ def test_a_network_that_certificates_do_not_know_is_refused():
         Certifier(MonotoneNet(net_of("sequential"), SIGNS))
 
 
+class Tenfold(MonotoneNet):
+    def forward(self, x):
+        return 10 * super().forward(x)
+
+
+class OfMore(MonotoneNet):
+    def coefficients(self):
+        return 10 * super().coefficients()
+
+
+@pytest.mark.parametrize("changed", ["forward", "coefficients", "forward of its own", "hook"])
+def test_a_monotone_net_that_does_more_is_refused(changed):
+    """Proofs never call it, so they were about another function."""
+    kind = {"forward": Tenfold, "coefficients": OfMore}.get(changed, MonotoneNet)
+    module = kind(net_of("relu"), SIGNS)
+    if changed == "hook":
+        module.register_forward_hook(lambda module, given, output: 10 * output)
+    elif changed == "forward of its own":
+        module.forward = lambda x: 10 * x[:, :1]
+    for ask in (Certifier, path_norm_penalty):
+        with pytest.raises(TypeError, match="and nothing else. Got"):
+            ask(module)
+
+
 def mass_of(net, piece, column):
     """Return the mass of a piece in a network, in exact arithmetic."""
     first, *rest = net.layers

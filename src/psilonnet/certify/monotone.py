@@ -10,7 +10,7 @@ import torch
 from psilonnet.certify.global_bound import piece_masses
 from psilonnet.certify.rounding import UNIT, inflated, lifted
 from psilonnet.certify.seen import steepest
-from psilonnet.nn import AveragedNet, MonotoneNet, Part
+from psilonnet.nn import AveragedNet, MonotoneNet, Part, inner_net
 from psilonnet.tables import CategoryCode
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def averaged(net: nn.Module | PlainNet | AveragedNet) -> AveragedNet:
     """Return networks that see the columns as they are; a :class:`MonotoneNet` with its term."""
     if not isinstance(net, MonotoneNet):
         return AveragedNet.of(net)  # type: ignore[arg-type]
-    (part,) = AveragedNet.of(net.net).networks
+    (part,) = AveragedNet.of(inner_net(net)).networks
     term = increasing_term(part.net, net.signs.double().cpu())
     return AveragedNet(
         [Part(part.net, part.weight, part.columns, part.inputs, term)], term.shape[-1]

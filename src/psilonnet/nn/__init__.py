@@ -7,7 +7,7 @@ from psilonnet.nn.init import orthogonal_
 from psilonnet.nn.linear import NormalizedLinear, shared_weights
 from psilonnet.nn.maps import BEND, Bend, ColumnMap
 from psilonnet.nn.mlp import PSiLONNet
-from psilonnet.nn.monotone import MonotoneNet
+from psilonnet.nn.monotone import MonotoneNet, inner_net
 from psilonnet.nn.network import Network
 from psilonnet.nn.penalty import has_closed_form, path_norm_penalty, weight_decay_penalty
 from psilonnet.nn.pieces import KnotLinear, ReLULinear
@@ -37,6 +37,7 @@ __all__ = [
     "cached_per_network",
     "fold",
     "has_closed_form",
+    "inner_net",
     "make_net",
     "orthogonal_",
     "path_norm_penalty",

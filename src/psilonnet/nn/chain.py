@@ -51,11 +51,31 @@ def plain_chain(net: nn.Module) -> list[nn.Module]:
         raise TypeError(_refusal("all modules", "a forward hook"))
     layers = list(_layers(net))
     for place, module in enumerate([net, *layers], start=-1):
-        what = _own_behaviour(module)
-        if what is not None:
-            name = type(module).__name__ + (f" (layer {place})" if place >= 0 else "")
-            raise TypeError(_refusal(name, what))
+        kind = next((kind for kind in _KINDS if isinstance(module, kind)), None)
+        # A module of no known kind has no attributes to compare: the caller decides about it.
+        attributes = () if kind is None else _KINDS[kind]
+        check_behaviour(module, kind or type(module), attributes, place)
     return layers
+
+
+def check_behaviour(
+    module: nn.Module, kind: type[nn.Module], attributes: tuple[str, ...], place: int = -1
+) -> None:
+    """Refuse a module that has a forward hook, or some attributes other than those of its kind.
+
+    Parameters
+    ----------
+    module : nn.Module
+    kind : type
+    attributes : tuple of str
+        What the module computes depends on these.
+    place : int, default=-1
+        Its number among the layers of a network, if it is one.
+    """
+    what = _own_behaviour(module, kind, attributes)
+    if what is not None:
+        name = type(module).__name__ + (f" (layer {place})" if place >= 0 else "")
+        raise TypeError(_refusal(name, what))
 
 
 def chain_weights(net: nn.Module) -> tuple[list[Tensor], tuple[bool, ...] | None]:
@@ -98,18 +118,16 @@ def _layers(net: nn.Module) -> Iterator[nn.Module]:
         yield layer
 
 
-def _own_behaviour(module: nn.Module) -> str | None:
+def _own_behaviour(
+    module: nn.Module, kind: type[nn.Module], attributes: tuple[str, ...]
+) -> str | None:
     """Return what makes a module compute something else than its kind, or None."""
     if module._forward_hooks or module._forward_pre_hooks:
         return "a forward hook"
-    for kind, attributes in _KINDS.items():
-        if isinstance(module, kind):
-            own = type(module)
-            for name in attributes:
-                if name in module.__dict__ or getattr(own, name) is not getattr(kind, name):
-                    return f"its own {name!r}"
-            return None
-    return None  # of no known kind: the caller decides what it can take
+    for name in attributes:
+        if name in module.__dict__ or getattr(type(module), name) is not getattr(kind, name):
+            return f"its own {name!r}"
+    return None
 
 
 def _refusal(name: str, what: str) -> str:

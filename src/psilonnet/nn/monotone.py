@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from psilonnet.functional import crelu, knots, piece_mass, relu
-from psilonnet.nn.chain import chain_weights
+from psilonnet.nn.chain import chain_weights, check_behaviour
 from psilonnet.nn.crelu import CReLULinear
 from psilonnet.nn.pieces import KnotLinear, ReLULinear
 
@@ -82,6 +82,13 @@ class MonotoneNet(nn.Module):
         if isinstance(first, (CReLULinear, ReLULinear)):
             return crelu(x) if isinstance(first, CReLULinear) else relu(x)
         return x.unsqueeze(-2)
+
+
+def inner_net(net: MonotoneNet) -> nn.Sequential:
+    """Return the network inside, if the module adds its term to it and does nothing else."""
+    attributes = ("__call__", "forward", "coefficients", "_pieces")
+    check_behaviour(net, MonotoneNet, attributes)
+    return net.net
 
 
 def _check_signs(signs: Tensor, weights: Sequence[Tensor]) -> None:

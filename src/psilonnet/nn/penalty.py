@@ -8,7 +8,7 @@ import torch
 
 from psilonnet.functional import closed_form, path_norm
 from psilonnet.nn.chain import chain_weights, plain_chain
-from psilonnet.nn.monotone import MonotoneNet
+from psilonnet.nn.monotone import MonotoneNet, inner_net
 from psilonnet.nn.network import Network
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def path_norm_penalty(net: nn.Module, *, bound: Bound = "improved") -> Tensor:
     """
     if isinstance(net, MonotoneNet):
         term = net.coefficients().amax(dim=-2).sum(dim=-1)
-        return path_norm_penalty(net.net, bound=bound) + term
+        return path_norm_penalty(inner_net(net), bound=bound) + term
     plain_chain(net)
     if isinstance(net, Network) and bound == "improved" and has_closed_form(net):
         return closed_form(net.lengths(), residual=net.residual)
