@@ -198,14 +198,15 @@ class Perturbation:
 
 def _most_size(column: Column) -> Array:
     """Return no less than the sizes of cells as they were before durations were cut."""
-    return np.abs(np.nan_to_num(column.values)) + (CUT if column.kind == "duration" else 0.0)
+    size = np.abs(np.nan_to_num(column.values))
+    return np.asarray(size + (CUT if column.kind == "duration" else 0.0))
 
 
 def _least_size(column: Column) -> Array:
     """Return no more than the same: a duration below 0 is cut away from 0."""
     values = np.nan_to_num(column.values)
     below = np.where(values < 0, CUT if column.kind == "duration" else 0.0, 0.0)
-    return np.maximum(np.abs(values) - below, 0.0)
+    return np.asarray(np.maximum(np.abs(values) - below, 0.0))
 
 
 def _reading_distance(column: Column) -> Array:
