@@ -71,6 +71,43 @@ def test_rows_far_outside_are_told_in_the_words_of_the_model(models):
     assert [str(w.message) for w in theirs] == [str(w.message) for w in ours]
 
 
+def test_columns_are_found_by_their_names(models):
+    table, _ = messy(seed=1)
+    predictor = FilePredictor(models / "number")
+    moved = table[table.columns[::-1]].assign(other=1.0)
+    assert (predictor.predict(moved) == predictor.predict(table)).all()
+    with pytest.raises(ValueError, match=r"Missing: \['size'\]"):
+        predictor.predict(table.drop(columns="size"))
+    with pytest.raises(ValueError, match="unique"):
+        predictor.predict(table.rename(columns={table.columns[-1]: "size"}))
+
+
+def test_names_of_columns_may_be_numbers(tmp_path):
+    table, y = messy()
+    numbers = table[["size", "age"]].set_axis([0, 1], axis=1)
+    model = PSiLONRegressor(**QUICK).fit(numbers, y)
+    model.save(tmp_path / "model")
+    predicted = FilePredictor(tmp_path / "model").predict(numbers[[1, 0]])
+    np.testing.assert_allclose(predicted, model.predict(numbers), rtol=1e-11, atol=1e-11)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        (lambda table: table[:0], "at least one row"),
+        (lambda table: table.to_numpy()[:0], "at least one row"),
+        (lambda table: table.to_numpy()[:, :2], "without names"),
+        (lambda table: table.to_numpy()[0], "must be a pandas, polars or Arrow table"),
+        (lambda table: table["size"], "must be a pandas, polars or Arrow table"),
+        (lambda table: table.to_numpy().tolist(), "must be a pandas, polars or Arrow table"),
+    ],
+)
+def test_tables_of_another_shape_are_refused(wrong, words, models):
+    table, _ = messy(seed=1)
+    with pytest.raises((TypeError, ValueError), match=words):
+        FilePredictor(models / "number").predict(wrong(table))
+
+
 LIES = {
     "kind": "PSiLONRanker",
     "parts": [],

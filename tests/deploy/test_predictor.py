@@ -151,6 +151,9 @@ def test_interval_in_own_units(tmp_path):
         (lambda x: {**x.to_dict("list"), "town": [{"a": 1}] * 120}, "'town' must hold words"),
         (lambda x: np.ones((3, 2)), "7 columns"),
         (lambda x: [[1, 2], [3]], "equal length"),
+        (lambda x: x[:0], "at least one row"),
+        (lambda x: x.to_numpy()[:0], "at least one row"),
+        (lambda x: [], "at least one row"),
     ],
 )
 def test_bad_tables_are_refused(table, said, tmp_path):

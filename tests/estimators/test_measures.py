@@ -114,6 +114,8 @@ def test_measures_of_numbers():
     assert number_measures(0.01 * still, y).is_trivial
     nothing = number_measures(0 * y[:, :1], 0 * y[:, :1]).caveat("rows")
     assert nothing == "All 50 rows have the same value: there is nothing to tell apart."
+    rounded = number_measures(3.5 + 1e-15 * np.arange(50.0)[:, None], np.full((50, 1), 3.5))
+    assert rounded.caveat("rows") == nothing
     assert number_measures(y[:1], y[:1]).caveat("rows") == ""
 
 

@@ -133,6 +133,22 @@ def test_slopes_and_words_state_the_directions(model):
     assert "the prediction never rises when one of these rises: debt." in said
 
 
+def test_directions_are_those_of_the_fit_whatever_is_set_later(tmp_path):
+    given = dict(SIGNS)
+    model, frame = fitted(monotonic_cst=given)
+    said = model.summary()
+    given["debt"] = 1
+    assert (model.monotonic_cst_.tolist(), model.summary()) == ([1, -1, 1, 1, 0], said)
+    model.save(tmp_path / "model")
+    assert psilonnet.load(tmp_path / "model").get_params()["monotonic_cst"] == SIGNS
+    model.set_params(monotonic_cst=None)
+    assert model.summary() == said
+    model.save(tmp_path / "model")
+    again = psilonnet.load(tmp_path / "model")
+    assert (again.predict(frame) == model.predict(frame)).all()
+    assert again.summary() == said
+
+
 @pytest.mark.filterwarnings("ignore:Some rows lie farther")
 @pytest.mark.parametrize("architecture", ["mlp", "crelu", "resnet"])
 def test_pruned_classifiers_of_all_architectures_keep_their_directions(architecture):

@@ -36,3 +36,10 @@ def test_frames_and_arrays_of_two_dimensions_keep_them(kind):
     y = [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]
     given = kind(y, orient="row") if kind is pl.DataFrame else kind(y)
     assert check_quantities(given).tolist() == y
+
+
+@pytest.mark.parametrize("far", [1e151, -1e300])
+def test_numbers_whose_squares_overflow_are_refused(far):
+    with pytest.raises(ValueError, match=r"so that its squares can be summed.* in row 1: take"):
+        check_quantities([0.0, far])
+    assert check_quantities([0.0, 1e150]).tolist() == [0.0, 1e150]

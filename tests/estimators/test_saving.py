@@ -48,6 +48,15 @@ def test_file_is_hardly_larger_than_its_parameters(tmp_path):
     assert (tmp_path / "model").stat().st_size <= 1.05 * own + 32_000
 
 
+def test_a_parameter_that_a_file_could_not_be_read_with_is_refused(tmp_path):
+    model, _ = fitted("crelu")
+    model = copy.deepcopy(model)  # its parameters are those of the others, too
+    model.set_params(width=-3)
+    with pytest.raises(ValueError, match=r"'width' parameter .* whole number of at least 1"):
+        model.save(tmp_path / "model")
+    assert not (tmp_path / "model").exists()
+
+
 def test_what_was_fitted_is_saved_whatever_has_been_set_since(tmp_path):
     class Own(PSiLONClassifier):
         pass

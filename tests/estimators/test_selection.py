@@ -291,7 +291,7 @@ def test_validation_rows_without_a_loss_are_refused():
     x = np.random.default_rng(0).normal(size=(60, 2))
     given = {**QUICK, "cv": None}
     with pytest.raises(DivergedError, match="No member has a finite loss on the held-out rows"):
-        PSiLONRegressor(**given).fit(x, x[:, 0], validation_data=(x[:5], np.full(5, 1e300)))
+        PSiLONRegressor(**given).fit(x, x[:, 0], validation_data=(x[:5], np.full(5, 1e100)))
     weights = {0: 0, 1: 1, 2: 1}
     with pytest.raises(ValueError, match="must be of a class with a weight above 0"):
         PSiLONClassifier(**given, class_weight=weights).fit(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import narwhals as nw
 import numpy as np
 
 from psilonnet.deploy.model_file import (
@@ -14,13 +15,15 @@ from psilonnet.deploy.model_file import (
     read_scales,
 )
 from psilonnet.deploy.net_arrays import read_parts
-from psilonnet.deploy.predictor import Networks, class_numbers, finished, probabilities
+from psilonnet.deploy.predictor import NO_ROWS, Networks, class_numbers, finished, probabilities
 from psilonnet.tables import TableEncoder, read_columns
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Sequence
 
     from psilonnet.deploy.net_arrays import PartArrays
+    from psilonnet.tables import Column
 
 Array = np.ndarray[Any, Any]
 
@@ -30,6 +33,10 @@ class FilePredictor:
 
     Both compute in float64, and sum in different orders: predictions differ by about 1e-13 of
     their size. Messages and checks of the file are those of the model.
+
+    A table is a pandas, polars or Arrow table, or an array of shape (rows, columns). The columns of
+    a frame are found by their names, and columns that the model does not know are ignored; those of
+    an array are in the order of the model.
 
     Parameters
     ----------
@@ -75,14 +82,41 @@ class FilePredictor:
 
     def _outputs(self, table: Any) -> Array:
         """Return the logits or the predicted numbers of a table, of shape (rows, outputs)."""
-        columns = read_columns(table)
+        columns = self._columns(table)
         encoded = self.encoder_.encode(columns)
         self.encoder_.warn_far_outside(columns)
         numbers = self._center + self._networks(encoded) * self._scale
         return finished(numbers, is_log=self._is_log, is_sorted=bool(self.quantiles))
 
+    def _columns(self, table: Any) -> Sequence[Column]:
+        """Return the columns of a table in the order of the model."""
+        is_array = isinstance(table, np.ndarray) and table.ndim == 2
+        if not (is_array or nw.dependencies.is_into_dataframe(table)):
+            raise TypeError(
+                "A table must be a pandas, polars or Arrow table, or an array of shape (rows, "
+                f"columns). Got {type(table).__name__}: convert it first."
+            )
+        if len(table) == 0:
+            raise ValueError(NO_ROWS)
+        names = self.encoder_.names
+        if is_array:
+            if table.shape[1] != len(names):
+                raise ValueError(
+                    f"A table without names must have the {len(names)} columns of the model, in "
+                    f"its order. Got {table.shape[1]}."
+                )
+            return read_columns(table)
+        frame = nw.from_native(table, eager_only=True)
+        known = {str(name): place for place, name in enumerate(frame.columns)}
+        if missing := [name for name in names if name not in known]:
+            raise ValueError(
+                f"The table must have all columns of the model. Missing: {missing}. It has "
+                f"{list(known)}."
+            )
+        return read_columns(frame[:, [known[name] for name in names]].to_native())
+
     def predict(self, table: Any) -> Array:
-        """Return the most probable class of each row of a frame, or the predicted numbers."""
+        """Return the most probable class of each row, or the predicted numbers."""
         outputs = self._outputs(table)
         if self.classes_ is not None:
             return np.asarray(self.classes_[class_numbers(outputs)])

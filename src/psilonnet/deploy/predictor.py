@@ -42,6 +42,7 @@ LEAST = 2.0**-500  # no product of two such numbers underflows
 LOST = LEAST**2  # more than a sum of products loses by underflow
 DOUBLINGS, HALVINGS = 8, 8  # of the search for a local radius, which is found to 0.4 %
 METHODS = ("global", "local")
+NO_ROWS = "A table must have at least one row. Got none: give rows to predict."
 
 
 class OutOfRangeWarning(UserWarning):
@@ -663,6 +664,8 @@ class _Encoder:
         have = table if isinstance(table, dict) else getattr(table, named) if named else None
         if have is None:
             cells = np.array(table, dtype=object) if isinstance(table, (list, tuple)) else table
+            if np.ndim(cells) > 0 and len(cells) == 0:
+                raise ValueError(NO_ROWS)
             if cells.ndim != 2:
                 raise ValueError("A table must have rows of equal length. Fill cells with None.")
             self._check_count(cells.shape[1])
@@ -684,6 +687,8 @@ class _Encoder:
                 f"All columns must have as many cells. Got {min(sizes)} to {max(sizes)}: fill "
                 "missing cells with None."
             )
+        if sizes == {0}:
+            raise ValueError(NO_ROWS)
         return columns
 
 

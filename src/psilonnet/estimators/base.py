@@ -66,6 +66,7 @@ class BasePSiLON(ChosenModel):
     """Fitting without a target."""
 
     designs: Any
+    monotonic_cst: Any
     reg_strength: Any
     cv: Any
     random_state: Any
@@ -177,6 +178,7 @@ class BasePSiLON(ChosenModel):
         names = [column.name for column in given.columns]
         signs = read_signs(self.monotonic_cst, names)
         check_columns(signs, given.columns)
+        self.monotonic_cst_ = signs
         ordered = [name for name, sign in zip(names, signs, strict=True) if sign]
         self.encoder_ = fit_encoder(given.columns, given.weight, ordered)
         if self.encoder_.width == 0:

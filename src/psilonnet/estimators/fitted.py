@@ -11,7 +11,6 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from psilonnet.certify import Certifier, column_bounds, column_slopes
-from psilonnet.estimators.monotone import read_signs
 from psilonnet.estimators.progress import shows_bar
 from psilonnet.estimators.reading import as_table, check_names
 from psilonnet.tables import read_columns
@@ -33,8 +32,8 @@ Array = np.ndarray[Any, Any]
 class FittedModel(BaseEstimator):  # type: ignore[misc]
     """A classifier or regressor after fit, or as it comes from a file."""
 
-    monotonic_cst: Any
     verbose: Any
+    monotonic_cst_: Array
     encoder_: TableEncoder
     target_: Any
     net_: AveragedNet
@@ -124,11 +123,6 @@ class FittedModel(BaseEstimator):  # type: ignore[misc]
         For a category it is for a change from any level to any other.
         """
         return np.asarray(self._bounds.per_unit)
-
-    @property
-    def monotonic_cst_(self) -> Array:
-        """The direction in which the output may move with each column: -1, 0 or 1."""
-        return read_signs(self.monotonic_cst, self.encoder_.names)
 
     @property
     def feature_slopes_(self) -> Array:

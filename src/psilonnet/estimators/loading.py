@@ -22,10 +22,9 @@ from psilonnet.estimators.classifier import PSiLONClassifier
 from psilonnet.estimators.conformal import BASES, KEPT, Errors
 from psilonnet.estimators.designs import read_designs
 from psilonnet.estimators.measures import ClassMeasures, NumberMeasures
-from psilonnet.estimators.monotone import encoded_signs
+from psilonnet.estimators.monotone import encoded_signs, read_signs
 from psilonnet.estimators.number_targets import CountTarget, NumberTarget, QuantileTarget
-from psilonnet.estimators.objectives import is_named_loss
-from psilonnet.estimators.parameters import check_parameters
+from psilonnet.estimators.parameters import check_kept
 from psilonnet.estimators.regressor import PSiLONRegressor
 from psilonnet.tables import TableEncoder
 
@@ -75,11 +74,8 @@ def _unfitted(manifest: dict[str, Any]) -> BasePSiLON:
     kind = KINDS[manifest["kind"]]
     model = kind(**{k: _from_plain(k, v) for k, v in manifest["parameters"].items()})
     parameters = model.get_params(deep=False)
-    # The device need not be there to predict; fit asks for it.
-    check_file(isinstance(parameters.pop("device"), str), "the device has no name")
-    if is_named_loss(parameters.get("loss")):  # of which predicting has no need
-        del parameters["loss"]
-    check_parameters(kind.__name__, parameters)
+    check_file(isinstance(parameters["device"], str), "the device has no name")
+    check_kept(kind.__name__, parameters)
     return model
 
 
@@ -152,6 +148,7 @@ def _errors_from_file(basis: Any, tensors: Sequence[Tensor | None], kinds: int) 
 
 def _check_directions(model: BasePSiLON) -> None:
     """Prove the directions that a model claims from its own numbers."""
+    model.monotonic_cst_ = read_signs(model.monotonic_cst, model.encoder_.names)
     signs = encoded_signs(model.monotonic_cst_, model.encoder_)
     if signs is None:
         return

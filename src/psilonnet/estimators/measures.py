@@ -165,7 +165,9 @@ class NumberMeasures:
     def constant_targets(self) -> list[int]:
         """The targets whose predictions hardly differ; none if there is only one row."""
         pairs = enumerate(zip(self.given, self.predicted, strict=True))
-        return [k for k, (given, own) in pairs if own <= CONSTANT * given] if self.rows > 1 else []
+        # Where all targets are equal, predictions differ by rounding at most.
+        alike = [k for k, (given, own) in pairs if given == 0 or own <= CONSTANT * given]
+        return alike if self.rows > 1 else []
 
     @property
     def is_trivial(self) -> bool:

@@ -31,11 +31,6 @@ def _levels_of(quantile: Any) -> tuple[float, ...]:
     return tuple(float(level) for level in np.atleast_1d(quantile))
 
 
-def is_named_loss(loss: Any) -> bool:
-    """Whether a parameter is the name of a loss of one's own, as files keep it."""
-    return isinstance(loss, str) and "." in loss
-
-
 def check_objective(loss: str | Loss, quantile: Any, y: Array, weight: Array) -> None:
     """Refuse a loss, quantiles and a target of shape (rows, targets) that do not go together."""
     word = _word(loss)

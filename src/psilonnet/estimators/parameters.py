@@ -128,3 +128,14 @@ def check_parameters(owner: str, parameters: Mapping[str, Any]) -> None:
                 f"The {name!r} parameter of {owner} must be {rule.words}. Got {value!r} instead"
                 f"{why}."
             )
+
+
+def check_kept(owner: str, parameters: Mapping[str, Any]) -> None:
+    """Refuse the first parameter that breaks its rule in a file.
+
+    A device need not be there to predict, and of a loss of one's own a file has the name only.
+    """
+    loss = parameters.get("loss")
+    is_name = isinstance(loss, str) and "." in loss
+    left_out = ("device", "loss") if is_name else ("device",)
+    check_parameters(owner, {k: v for k, v in parameters.items() if k not in left_out})

@@ -18,6 +18,7 @@ from psilonnet.tables import missing_cells
 Array = np.ndarray[Any, Any]
 CLASSES = "use PSiLONClassifier if they are classes"
 CATEGORIES = f"categories: {CLASSES}, or turn them into numbers"
+LARGEST = 1e150
 TIMES = (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64)
 
 
@@ -127,6 +128,7 @@ def _refuse(what: str) -> NoReturn:
 def _check_finite(numbers: Array) -> None:
     bad = ~np.isfinite(numbers)
     if not bad.any():
+        _check_size(numbers)
         return
     row = int(np.argwhere(bad)[0][0])
     if np.isnan(numbers[row]).any():
@@ -138,3 +140,14 @@ def _check_finite(numbers: Array) -> None:
         f"The target must be finite: Input y contains infinity in row {row}. Replace it by a "
         "number, or drop such rows."
     )
+
+
+def _check_size(numbers: Array) -> None:
+    """Refuse numbers whose squares overflow, and with them every score."""
+    large = np.abs(numbers) > LARGEST
+    if large.any():
+        row = int(np.argwhere(large)[0][0])
+        raise ValueError(
+            f"The target must lie between {-LARGEST:g} and {LARGEST:g}, so that its squares can be "
+            f"summed. Got {numbers[large][0]:g} in row {row}: take another unit, or its logarithm."
+        )

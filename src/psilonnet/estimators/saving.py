@@ -12,7 +12,9 @@ from psilonnet._version import __version__
 from psilonnet.deploy import net_to_tensors, write_model_file
 from psilonnet.estimators.class_target import ClassTarget
 from psilonnet.estimators.designs import designs_to_data
+from psilonnet.estimators.monotone import read_signs
 from psilonnet.estimators.number_targets import CountTarget, NumberTarget, QuantileTarget
+from psilonnet.estimators.parameters import check_kept
 from psilonnet.training import loss_words
 
 if TYPE_CHECKING:
@@ -28,7 +30,7 @@ def save_model(model: FittedModel, path: str | os.PathLike[str]) -> None:
     manifest = {
         "psilonnet": __version__,
         "kind": "PSiLONClassifier" if is_classifier else "PSiLONRegressor",
-        "parameters": _plain_parameters(model.get_params(deep=False)),
+        "parameters": _plain_parameters(model),
         "encoder": model.encoder_.to_dict(),
         "named": hasattr(model, "feature_names_in_"),
         "target": target_to_dict(model.target_),
@@ -52,8 +54,17 @@ def save_model(model: FittedModel, path: str | os.PathLike[str]) -> None:
     write_model_file(path, manifest, tensors)
 
 
-def _plain_parameters(parameters: dict[str, Any]) -> dict[str, Any]:
-    """Return parameters as plain data; splits are of the rows of a table, which the file lacks."""
+def _plain_parameters(model: FittedModel) -> dict[str, Any]:
+    """Return parameters as plain data; splits are of the rows of a table, which the file lacks.
+
+    The directions are those of the fit, whatever the parameter has been set to since.
+    """
+    parameters = model.get_params(deep=False)
+    check_kept(type(model).__name__, parameters)  # else the file could not be read
+    names, fitted = model.encoder_.names, model.monotonic_cst_
+    if (read_signs(parameters["monotonic_cst"], names) != fitted).any():
+        pairs = zip(names, fitted.tolist(), strict=True)
+        parameters["monotonic_cst"] = {name: sign for name, sign in pairs if sign}
     plain = {k: plain_data(v) for k, v in parameters.items()}
     plain["designs"] = designs_to_data(parameters["designs"])
     plain["cv"] = plain["cv"] if is_whole(parameters["cv"]) else None
