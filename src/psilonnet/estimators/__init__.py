@@ -10,7 +10,7 @@ from psilonnet.estimators.loading import load_model
 from psilonnet.estimators.parameters import check_parameters
 from psilonnet.estimators.paths import LostNetworksWarning
 from psilonnet.estimators.regressor import PSiLONRegressor
-from psilonnet.estimators.saving import plain_data
+from psilonnet.estimators.saving import parameters_to_data
 from psilonnet.estimators.selection import SELECTIONS, greedy_weights
 
 __all__ = [
@@ -29,5 +29,5 @@ __all__ = [
     "greedy_weights",
     "load_model",
     "make_splits",
-    "plain_data",
+    "parameters_to_data",
 ]

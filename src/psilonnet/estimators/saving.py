@@ -65,10 +65,15 @@ def _plain_parameters(model: FittedModel) -> dict[str, Any]:
     if (read_signs(parameters["monotonic_cst"], names) != fitted).any():
         pairs = zip(names, fitted.tolist(), strict=True)
         parameters["monotonic_cst"] = {name: sign for name, sign in pairs if sign}
-    plain = {k: plain_data(v) for k, v in parameters.items()}
-    plain["designs"] = designs_to_data(parameters["designs"])
+    plain = parameters_to_data(parameters)
     plain["cv"] = plain["cv"] if is_whole(parameters["cv"]) else None
     return plain
+
+
+def parameters_to_data(parameters: dict[str, Any]) -> dict[str, Any]:
+    """Return the parameters of an estimator as plain data."""
+    plain = {k: plain_data(v) for k, v in parameters.items()}
+    return {**plain, "designs": designs_to_data(parameters["designs"])}
 
 
 def target_to_dict(target: ClassTarget | NumberTarget) -> dict[str, Any]:

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 from sklearn.base import clone
 from sklearn.linear_model import LinearRegression
+from sklearn.model_selection import KFold
 
 import psilonnet
 from made_tables import stores
@@ -85,8 +86,22 @@ def test_second_call_fits_only_what_is_missing(tmp_path, monkeypatch):
     monkeypatch.setattr(GroupTask, "__call__", lambda _, cell: calls.append(cell))
     pd.testing.assert_frame_equal(index_of(fit_many(frame, **fit)), both)
     assert calls == []
-    with pytest.raises(ValueError, match="begun with other parameters: use another folder"):
+    with pytest.raises(ValueError, match=r"with other parameters \(.*\): use another folder"):
         fit_many(frame, **{**fit, "estimator": clone(FIXED).set_params(width=8)})
+
+
+def test_runs_with_other_designs_or_folds_are_refused(tmp_path):
+    frame = stores()
+    fit = {"by": "store", "target": "y", "out": tmp_path, "progress": False}
+    begun = frame[frame.store == frame.store.iloc[0]]
+    fit_many(begun, estimator=clone(FIXED).set_params(cv=KFold(2)), **fit)
+    others = {"designs": [Design(pieces=3)], "cv": KFold(3)}
+    for name, value in others.items():
+        other = clone(FIXED).set_params(**{"cv": KFold(2), name: value})
+        with pytest.raises(ValueError, match=rf"with other parameters \({name}\): use another"):
+            fit_many(frame, estimator=other, **fit)
+    same = clone(FIXED).set_params(cv=KFold(2), designs=[{"pieces": 1}])
+    assert len(index_of(fit_many(begun, estimator=same, **fit))) == 1
 
 
 def test_negative_zero_is_zero(tmp_path):

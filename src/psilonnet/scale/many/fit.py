@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from tqdm.auto import tqdm
 
 from psilonnet._warnings import warn_user
-from psilonnet.estimators import BasePSiLON, check_parameters, plain_data
+from psilonnet.estimators import BasePSiLON, check_parameters, parameters_to_data
 from psilonnet.scale.cells import CellsFailedError, outcomes
 from psilonnet.scale.files.blocks import check_apart
 from psilonnet.scale.many.file_rows import FileRows
@@ -186,7 +186,10 @@ def _warn_text(rows: TableRows | FileRows, others: list[str]) -> None:
 
 
 def _settings(schema: Any, by: str, target: str, estimator: BasePSiLON) -> dict[str, Any]:
-    parameters = {k: plain_data(v) for k, v in estimator.get_params(deep=False).items()}
+    given = estimator.get_params(deep=False)
+    parameters = parameters_to_data(given)
+    if hasattr(given["cv"], "split"):
+        parameters["cv"] = repr(given["cv"])  # tells its settings
     return {
         "format": FORMAT,
         "by": by,

@@ -80,7 +80,10 @@ class ModelFolder:
             with written(path) as aside:
                 aside.write_text(json.dumps(settings, indent=1))
         there, given = self.settings(), json.loads(json.dumps(settings))
-        other = sorted(name for name in given if given[name] != there.get(name))
+        other = _other(given, there)
+        if "parameters" in other:
+            pair = given["parameters"], there.get("parameters", {})
+            other[other.index("parameters")] = f"parameters ({', '.join(_other(*pair))})"
         if other:
             raise ValueError(
                 f"All models of a folder must have the same settings. {str(self.folder)!r} was "
@@ -129,3 +132,8 @@ class ModelFolder:
     def clear_work(self) -> None:
         """Remove what only an unfinished run needs."""
         shutil.rmtree(self.work, ignore_errors=True)
+
+
+def _other(given: Mapping[str, Any], there: Mapping[str, Any]) -> list[str]:
+    """Return the names of what is not the same."""
+    return sorted(name for name in given if given[name] != there.get(name))
