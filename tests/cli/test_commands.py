@@ -82,6 +82,21 @@ def test_columns_are_carried_over_as_they_are_written(folder):
     assert "must not be called as results are" in refusal(*words)
 
 
+def test_what_is_named_twice_is_kept_once_or_refused(folder):
+    number, data = folder / "number.psilon", folder / "data.csv"
+    kept = run("predict", number, data, "--keep", "id", "--keep", "id").splitlines()
+    assert kept[0] == "id,prediction"
+    words = ("certify", number, data, "--delta", "age=1", "--delta", "age=9")
+    assert "Each column must have one --delta. Column 'age' has two" in refusal(*words)
+    fit = ("fit", data, "--out", folder / "no.psilon", "--target", "spent")
+    words = (*fit, "--monotone", "age=+1", "--monotone", "age=-1")
+    assert "Each column must have one --monotone. Column 'age' has two" in refusal(*words)
+    assert "A column to drop must not be the target" in refusal(*fit, "--drop", "spent")
+    words = ("fit-many", *fit[1:], "--by", "city", "--drop", "city")
+    assert "or the column of the groups. Got 'city' as both" in refusal(*words)
+    assert not (folder / "no.psilon").exists()
+
+
 def test_predicting_needs_neither_torch_nor_scikit_learn(folder):
     words = ["psilonnet", "predict", str(folder / "class.psilon"), str(folder / "data.csv")]
     code = f"""if True:

@@ -364,7 +364,8 @@ def test_equal_rows_on_both_sides_keep_their_parts():
 @pytest.mark.parametrize(
     ("splits", "said"),
     [
-        ([(range(8), range(7, 12))], "no row on both sides. Split 0 is not"),
+        ([(range(8), range(7, 12))], "no row twice or on both sides. Split 0 is not"),
+        ([([0, 0, 1, 2], range(7, 12))], "no row twice or on both sides. Split 0 is not"),
         ([(range(8), range(8, 12)), (range(8), [12])], "from 0 to 11.* Split 1 is not"),
         ([(range(8), [0.5])], "pair of positions"),
         ([(range(8), np.arange(0))], "must hold out some rows"),

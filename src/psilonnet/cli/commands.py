@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from enum import Enum
 from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import polars as pl
 import typer
 
 import psilonnet  # its names load when they are used, so that --help is quick
 from psilonnet import deploy  # likewise
-from psilonnet.cli.files import check_folder, with_target, write_table
+from psilonnet.cli.files import check_folder, check_output, with_target, write_table
 from psilonnet.cli.predict_files_command import predict_files
 from psilonnet.cli.rows import (
     DayFirst,
@@ -22,6 +22,9 @@ from psilonnet.cli.rows import (
     read_training,
     text_style,
 )
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 app = typer.Typer(
     help="Neural networks for small tables that come with a proof.",
@@ -158,7 +161,7 @@ def directions(words: list[str] | None) -> dict[str, int] | None:
     {'income': 1, 'debt': -1}
     """
     signs = {"1": 1, "+1": 1, "-1": -1}
-    found = {}
+    found: dict[str, int] = {}
     for word in words or []:
         name, _, sign = word.rpartition("=")
         if not name or sign not in signs:
@@ -166,6 +169,7 @@ def directions(words: list[str] | None) -> dict[str, int] | None:
                 "A direction is written as COLUMN=+1 (must not fall) or COLUMN=-1 (must not rise). "
                 f"Got {word!r}."
             )
+        _check_once(name, found, "--monotone")
         found[name] = signs[sign]
     return found or None
 
@@ -188,6 +192,7 @@ def predict(
 
     Example: psilonnet predict houses.psilon new.csv --keep id --out prices.csv
     """
+    check_output(out)  # before the work, not after it
     predictor = deploy.FilePredictor(model)
     table = read_for(predictor.encoder_, data, text_style(decimal, day_first))
     kept = read_kept(data, keep or [])
@@ -253,6 +258,7 @@ def certify(
 
     Example: psilonnet certify loans.psilon new.csv --delta income=500 --delta city=any
     """
+    check_output(out)
     estimator = psilonnet.load(model)
     table = read_for(estimator.encoder_, data, text_style(decimal, day_first))
     moves = _parse_deltas(delta or [])
@@ -353,6 +359,7 @@ def _parse_deltas(words: list[str]) -> dict[str, Any]:
     moves: dict[str, Any] = {}
     for word in words:
         name, sign, amount = word.rpartition("=")
+        _check_once(name, moves, "--delta")
         try:
             moves[name] = amount if amount == "any" else float(amount)
         except ValueError:
@@ -362,6 +369,12 @@ def _parse_deltas(words: list[str]) -> dict[str, Any]:
                 f"A --delta must be column=amount, such as income=500, or column=any. Got {word!r}."
             )
     return moves
+
+
+def _check_once(name: str, found: Mapping[str, Any], option: str) -> None:
+    """Refuse a column that an option names twice."""
+    if name in found:
+        raise ValueError(f"Each column must have one {option}. Column {name!r} has two: drop one.")
 
 
 app.command()(predict_files)

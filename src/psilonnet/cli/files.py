@@ -133,18 +133,24 @@ def check_folder(out: Path) -> None:
         raise FileNotFoundError(f"There is no folder {str(out.parent)!r} to write to: make it.")
 
 
+def check_output(path: Path | None) -> None:
+    """Refuse a table that could not be written."""
+    if path is None:
+        return
+    check_folder(path)
+    if path.suffix.lower() not in (*PARQUET, *TEXT):
+        raise ValueError(
+            f"An output must end in .csv or .parquet. Got {str(path)!r}: choose another name."
+        )
+
+
 def write_table(table: pl.DataFrame, path: Path | None) -> None:
     """Write a CSV or Parquet file, or CSV to the terminal."""
     if path is None:
         sys.stdout.write(table.write_csv())
         return
-    check_folder(path)
     if path.suffix.lower() in PARQUET:
         table.write_parquet(path)
-    elif path.suffix.lower() in TEXT:
-        table.write_csv(path)
     else:
-        raise ValueError(
-            f"An output must end in .csv or .parquet. Got {str(path)!r}: choose another name."
-        )
+        table.write_csv(path)
     print(f"Written to {path}.")

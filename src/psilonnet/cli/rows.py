@@ -70,7 +70,12 @@ def read_training(
     words : sequence of str, optional
         Columns that are words, whatever they look like.
     """
-    drop, words = list(drop or []), list(words or [])
+    drop, words = list(dict.fromkeys(drop or [])), list(dict.fromkeys(words or []))
+    if needed := [name for name in (target, *keys) if name in drop]:
+        raise ValueError(
+            "A column to drop must not be the target or the column of the groups. Got "
+            f"{needed[0]!r} as both: leave it out of --drop."
+        )
     table = read_table(path, style, words)
     for name in (target, *keys, *drop, *words):
         check_column(name, table, path)
@@ -138,10 +143,11 @@ def read_kept(path: Path, names: Sequence[str]) -> pl.DataFrame:
     """Read columns that are carried over as they are written: an id may have leading zeros."""
     if not names:
         return pl.DataFrame()
+    names = list(dict.fromkeys(names))
     table = read_table(path, TextStyle(), [] if has_types(path) else names)
     for name in names:
         check_column(name, table, path)
-    return table.select(list(dict.fromkeys(names)))
+    return table.select(names)
 
 
 def _looks_otherwise(column: pl.Series, levels: Sequence[str]) -> bool:

@@ -275,11 +275,11 @@ def _check_splits(given: GivenRows, splits_given: Sequence[Any]) -> list[Split]:
         rows = [np.asarray(side) for side in pair] if np.iterable(pair) else []
         whole = len(rows) == 2 and all(r.ndim == 1 and r.dtype.kind in "iu" for r in rows)
         inside = whole and all(((r >= 0) & (r < n)).all() for r in rows)
-        if not inside or set(rows[0]) & set(rows[1]):
+        if not inside or len(set(np.concatenate(rows))) < len(rows[0]) + len(rows[1]):
             raise ValueError(
                 "Each split of 'cv' must be a pair of positions of rows from 0 to "
-                f"{n - 1}, to train on and to hold out, and no row on both sides. Split {number} "
-                "is not: give list(splitter.split(X, y))."
+                f"{n - 1}, to train on and to hold out, and no row twice or on both sides. Split "
+                f"{number} is not: give list(splitter.split(X, y)), and weights as sample_weight."
             )
         train, held = (np.sort(place[r][place[r] >= 0]) for r in rows)
         if not len(held) or set(strata[train]) != set(strata):
