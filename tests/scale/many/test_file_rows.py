@@ -156,8 +156,9 @@ def test_other_mistakes_are_refused(tmp_path):
         fit_many(files, **{**fit, "by": "shop"}, out=tmp_path / "out")
     with pytest.raises(FileNotFoundError, match="no Parquet file at"):
         fit_many(tmp_path / "*.csv", **fit, out=tmp_path / "out")
-    with pytest.raises(ValueError, match=r"'max_group_rows' must be at least 1\. Got 0 instead"):
-        fit_many(files, **fit, out=tmp_path / "out", max_group_rows=0)
+    for most in (0, 10.5, "all"):
+        with pytest.raises(ValueError, match="None or a whole number of at least 1"):
+            fit_many(files, **fit, out=tmp_path / "out", max_group_rows=most)
     (files / "1.parquet").write_bytes(b"PAR1")
     with pytest.raises(ValueError, match=r"1\.parquet' is not a readable Parquet file .*remove"):
         fit_many(files, **fit, out=tmp_path / "out")

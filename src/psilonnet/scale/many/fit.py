@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tqdm.auto import tqdm
 
+from psilonnet._numbers import is_whole
 from psilonnet._warnings import warn_user
 from psilonnet.estimators import BasePSiLON, check_parameters, parameters_to_data
 from psilonnet.scale.cells import CellsFailedError, outcomes
@@ -96,9 +97,10 @@ def fit_many(
     by, target = str(by), str(target)
     if by == target:
         raise ValueError(f"'by' and 'target' must be different columns. Both are {by!r}.")
-    if max_group_rows is not None and max_group_rows < 1:
+    if max_group_rows is not None and not (is_whole(max_group_rows) and max_group_rows >= 1):
         raise ValueError(
-            f"The 'max_group_rows' must be at least 1. Got {max_group_rows!r} instead."
+            "The 'max_group_rows' must be None or a whole number of at least 1. Got "
+            f"{max_group_rows!r} instead."
         )
     folder = ModelFolder(out)
     rows = _rows_of(table, (by, target, max_group_rows, _seed(estimator)), folder, progress)
