@@ -72,7 +72,7 @@ def _plain_parameters(model: FittedModel) -> dict[str, Any]:
 
 def parameters_to_data(parameters: dict[str, Any]) -> dict[str, Any]:
     """Return the parameters of an estimator as plain data."""
-    plain = {k: plain_data(v) for k, v in parameters.items()}
+    plain = {k: _plain_data(v) for k, v in parameters.items()}
     return {**plain, "designs": designs_to_data(parameters["designs"])}
 
 
@@ -81,7 +81,7 @@ def target_to_dict(target: ClassTarget | NumberTarget) -> dict[str, Any]:
     if isinstance(target, ClassTarget):
         dtype = target.classes.dtype
         words = {"U": "str", "O": "object"}.get(dtype.kind, dtype.newbyteorder("<").str)
-        labels = [plain_data(label) for label in target.classes.tolist()]
+        labels = [_plain_data(label) for label in target.classes.tolist()]
         return {"classes": labels, "dtype": words, "temperature": target.temperature}
     plain: dict[str, Any] = {"center": target.center.tolist(), "scale": target.scale.tolist()}
     if isinstance(target, QuantileTarget):
@@ -91,7 +91,7 @@ def target_to_dict(target: ClassTarget | NumberTarget) -> dict[str, Any]:
     return plain
 
 
-def plain_data(value: Any) -> Any:
+def _plain_data(value: Any) -> Any:
     """Return a parameter or label as plain data; what a file cannot hold becomes None.
 
     Of a loss of one's own the name is kept.
@@ -101,7 +101,7 @@ def plain_data(value: Any) -> Any:
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, dict):
-        return [[plain_data(k), plain_data(v)] for k, v in value.items()]
+        return [[_plain_data(k), _plain_data(v)] for k, v in value.items()]
     if isinstance(value, (list, tuple, range, np.ndarray)):
-        return [plain_data(v) for v in value]
+        return [_plain_data(v) for v in value]
     return value if isinstance(value, (bool, str, int, float)) else None  # such as a RandomState
