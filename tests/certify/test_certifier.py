@@ -101,6 +101,11 @@ def test_maps_of_categories_are_refused():
             Certifier(wrong, model.encoder_)
 
 
+def test_no_rows_are_refused():
+    with pytest.raises(ValueError, match="at least one row"):
+        Certifier(nn.Linear(2, 1)).is_robust(torch.zeros(0, 2), 0.1)
+
+
 def test_an_unknown_method_is_refused():
     with pytest.raises(ValueError, match="'method' must be one of"):
         Certifier(nn.Sequential(nn.Linear(2, 1))).certified_radius(

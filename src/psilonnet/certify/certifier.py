@@ -192,6 +192,8 @@ class Certifier:
     def _encoded(self, rows: Any, delta: Any) -> tuple[Tensor, Box, float]:
         """Return encoded rows, the box around each, and how far reading a cell can move it."""
         given = Perturbation.of(delta)
+        if len(rows) == 0 or (self.encoder is not None and len(rows[0].values) == 0):
+            raise ValueError("There must be at least one row to prove something about. Got none.")
         if self.encoder is None:
             x = torch.as_tensor(rows, dtype=torch.float64)
             return x, given.plain_box(x), 0.0
