@@ -122,6 +122,17 @@ def test_version_is_told():
     assert run("--version") == f"psilonnet {__version__}\n"
 
 
+def test_version_is_told_without_the_extra():
+    code = """if True:
+        import sys
+        sys.modules.update(typer=None, polars=None)
+        from psilonnet.cli import main
+        sys.argv = ["psilonnet", "--version"]
+        main()"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == f"psilonnet {__version__}\n"
+
+
 def test_empty_tables_are_refused(folder):
     (folder / "empty.csv").write_text("id,age,city,joined\n")
     assert "has no rows" in refusal("predict", folder / "class.psilon", folder / "empty.csv")

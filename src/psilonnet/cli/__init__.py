@@ -7,6 +7,7 @@ import warnings
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from psilonnet._version import __version__
 from psilonnet.cli.stopping import INTERRUPTED
 
 if TYPE_CHECKING:
@@ -22,6 +23,9 @@ def main() -> None:
     usual = warnings.formatwarning
     warnings.formatwarning = _one_line  # a path of a module tells nothing in a terminal
     try:
+        if sys.argv[1:] == ["--version"]:  # without the extra too, and at once
+            print(f"psilonnet {__version__}")
+            return
         _load_commands()()
     except SystemExit as end:
         if end.code == INTERRUPTED:
