@@ -25,7 +25,7 @@ def main() -> None:
     try:
         if sys.argv[1:] == ["--version"]:  # without the extra too, and at once
             print(f"psilonnet {__version__}")
-            return
+            sys.exit()
         _load_commands()()
     except SystemExit as end:
         if end.code == INTERRUPTED:
