@@ -8,17 +8,17 @@ have a third of all rows (--heavy).
 
     python -m benchmarks.partition [--quick | --tiny] [--rows 50000000] [--heavy] [--folder DIR]
 
-It takes room for the rows four times in the folder (a temporary one without it).
+Then some shards are trained (--train 7), and the models of some of these are compared with those of
+the same rows from memory (--compare 2): small networks, two for each group.
+
+It takes room for the rows four times in the folder (a temporary one without it). The files that
+were written stay in a folder that is given, and the next run of that size begins with them.
 """
 
 import argparse
 import os
-import warnings
-from contextlib import suppress
-from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
@@ -28,6 +28,7 @@ import pyarrow.parquet as pq
 
 from benchmarks.alone import print_cost, run_alone
 from benchmarks.figures import print_figures
+from benchmarks.trained_shards import chosen_shards, compare, deal, is_sampled, lines_of, train
 
 FULL, QUICK = 50_000_000, 100_000
 COLUMNS = [f"x{k}" for k in range(10)]
@@ -37,19 +38,23 @@ FILES = 10  # at least
 
 
 def write_files(folder: Path, rows: int, *, heavy: bool) -> list[Path]:
-    """Write random rows; if heavy, a third of them belong to one group."""
-    rng = np.random.default_rng(0)
+    """Write random rows, unless they are there; if heavy, a third of them belong to one group."""
+    folder.mkdir(exist_ok=True)
     count = max(FILES, rows // FILE_ROWS)
     paths = [folder / f"{k:04d}.parquet" for k in range(count)]
-    for path in paths:
-        own = rows // count
+    for number, path in enumerate(paths):
+        if path.exists():
+            continue
+        rng, own = np.random.default_rng([0, number]), rows // count
         keys = rng.integers(0, rows // ROWS_PER_GROUP, own)
         if heavy:
             keys[rng.random(own) < 1 / 3] = 0
         columns = {name: rng.standard_normal(own, dtype=np.float32) for name in COLUMNS}
         target = rng.standard_normal(own, dtype=np.float32)
         table = pa.table({"group": keys, **columns, "y": target})
-        pq.write_table(table, path, row_group_size=GROUP_ROWS)
+        aside = path.with_suffix(".part")
+        pq.write_table(table, aside, row_group_size=GROUP_ROWS, use_dictionary=["group"])
+        aside.rename(path)
     return paths
 
 
@@ -66,55 +71,33 @@ def copy_bare(out: str, *paths: str) -> None:
             writer.close()
 
 
-class DealtError(Exception):
-    """All rows are dealt."""
+WAYS = {"bare": copy_bare, "deal": deal, "train": train}
 
 
-def stop(*_: object) -> None:
-    raise DealtError
+def child(way: str, out: str, *words: str) -> None:
+    if way == "compare":
+        print_figures(compare(out, *words))
+        return
+    Path(out).mkdir(parents=True, exist_ok=True)
+    print_cost(lambda: WAYS[way](out, *words))
 
 
-def deal(out: str, *paths: str) -> None:
-    """Deal the rows of files, and stop before the first model."""
-    from psilonnet import PSiLONRegressor  # noqa: PLC0415  # the bare process needs no torch
-
-    fit: Any = import_module("psilonnet.scale.many.fit")
-    fit._run = stop  # where the models would be fitted
-    warnings.simplefilter("ignore")
-    given = {"by": "group", "target": "y", "estimator": PSiLONRegressor(random_state=0)}
-    with suppress(DealtError):
-        fit.fit_many(list(paths), **given, out=out, progress=False)
+def alone(way: str, out: Path, *words: object) -> dict[str, float]:
+    """Do something in a process of its own; print and return its seconds and its peak memory."""
+    cost = run_alone("benchmarks.partition", way, out, *words)
+    print(f"{way} {out.name}: {cost}", flush=True)
+    return cost
 
 
-WAYS = {"bare": copy_bare, "deal": deal}
-
-
-def child(way: str, out: str, *paths: str) -> None:
-    Path(out).mkdir(parents=True)
-    print_cost(lambda: WAYS[way](out, *paths))
-
-
-def alone(way: str, out: Path, paths: list[Path]) -> dict[str, float]:
-    """Do something in a process of its own; return its seconds and its peak memory."""
-    return run_alone("benchmarks.partition", way, out, *paths)
-
-
-def partition_figures(
-    rows: int, *, heavy: bool = False, where: str | None = None
-) -> dict[str, Any]:
-    """Deal so many rows, and a fifth of them; return the figures."""
-    with TemporaryDirectory(dir=where) as temporary:
-        folder = Path(temporary)
-        (folder / "in").mkdir()
-        paths = write_files(folder / "in", rows, heavy=heavy)
-        fifth = alone("deal", folder / "fifth", paths[: len(paths) // 5])
-        bare = alone("bare", folder / "bare", paths)
-        whole = alone("deal", folder / "whole", paths)
-        shards = list((folder / "whole" / "work" / "shards").glob("*.parquet"))
-        dealt = sum(pq.read_metadata(path).num_rows for path in shards)
+def partition_figures(out: Path, paths: list[Path], rows: int) -> dict[str, float]:
+    """Deal all rows of some files, and a fifth of them; return the figures."""
+    fifth = alone("deal", out / "fifth", *paths[: len(paths) // 5])
+    bare = alone("bare", out / "bare", *paths)
+    whole = alone("deal", out / "whole", *paths)
+    shards = list((out / "whole" / "work" / "shards").glob("*.parquet"))
     return {
         "partition_rows": rows,
-        "partition_rows_kept": dealt,
+        "partition_rows_kept": sum(pq.read_metadata(path).num_rows for path in shards),
         "partition_shards": len(shards),
         "partition_rows_per_s": rows / whole["seconds"],
         "partition_rows_per_s_core": rows / whole["cpu"],
@@ -126,6 +109,31 @@ def partition_figures(
     }
 
 
+def training_figures(out: Path, paths: list[Path], shards: int, compared: int) -> dict[str, float]:
+    """Train some of the shards that are dealt, and compare some of these; return the figures."""
+    dealt = out / "whole"
+    chosen = chosen_shards(dealt, shards)
+    cost = alone("train", dealt, len(chosen), *paths)
+    lines = pa.concat_tables([lines_of(dealt, shard) for shard in chosen])
+    # A group of which a sample is taken makes a table of its shard alone too large for one shard.
+    same = [
+        alone("compare", dealt, shard, out / "memory" / shard.stem, *paths)
+        for shard in [shard for shard in chosen if not is_sampled(shard)][:compared]
+    ]
+    return {
+        "trained_shards": len(chosen),
+        "trained_groups": len(lines),
+        "trained_rows": sum(lines.column("rows").to_pylist()),
+        "trained_errors": len(lines) - lines.column("error").null_count,
+        "trained_sampled_from": max([n or 0 for n in lines.column("sampled_from").to_pylist()]),
+        "trained_groups_per_core_hour": 3600 * len(lines) / cost["cpu"],
+        "trained_peak_mb": cost["peak_mb"],
+        "compared_shards": len(same),
+        "compared_groups": sum(found["compared"] for found in same),
+        "compared_equal": sum(found["same"] for found in same),
+    }
+
+
 def main() -> None:
     """Run the benchmark and print its figures."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -133,6 +141,8 @@ def main() -> None:
     parser.add_argument("--tiny", action="store_true", help="the same")
     parser.add_argument("--rows", type=int, default=FULL)
     parser.add_argument("--heavy", action="store_true", help="one group has a third of the rows")
+    parser.add_argument("--train", type=int, default=0, help="so many shards")
+    parser.add_argument("--compare", type=int, default=1, help="so many of these")
     parser.add_argument("--folder", help="where the rows are written")
     parser.add_argument("--child", nargs="+", help=argparse.SUPPRESS)
     given = parser.parse_args()
@@ -140,7 +150,14 @@ def main() -> None:
         child(*given.child)
         return
     rows = QUICK if given.quick or given.tiny else given.rows
-    print_figures(partition_figures(rows, heavy=given.heavy, where=given.folder))
+    with TemporaryDirectory(dir=given.folder) as temporary:
+        out = Path(temporary)
+        name = f"{rows}_heavy" if given.heavy else str(rows)
+        paths = write_files(Path(given.folder or out) / name, rows, heavy=given.heavy)
+        figures = partition_figures(out, paths, rows)
+        if given.train:
+            figures |= training_figures(out, paths, given.train, given.compare)
+        print_figures(figures)
 
 
 if __name__ == "__main__":

@@ -49,11 +49,18 @@ KEYS = {
         "peak_mb_quarter",
     },
 }
+TRAINED_KEYS = {
+    "trained_groups",
+    "trained_sampled_from",
+    "trained_groups_per_core_hour",
+    "compared_groups",
+    "compared_equal",
+}
 
 
-def last_line(repo, module, size="--quick"):
+def last_line(repo, module, *words):
     done = subprocess.run(
-        [sys.executable, "-m", module, size],
+        [sys.executable, "-m", module, *(words or ["--quick"])],
         cwd=repo,
         capture_output=True,
         text=True,
@@ -116,6 +123,13 @@ def test_files_benchmark_ends_with_its_figures(repo):
     assert figures["peak_mb"] < 1.2 * figures["peak_mb_quarter"]
 
 
+@pytest.mark.long
+def test_partition_benchmark_trains_and_compares(repo):
+    figures = last_line(repo, "benchmarks.partition", "--tiny", "--train=1")
+    assert set(figures) >= TRAINED_KEYS
+    assert figures["compared_equal"] == figures["compared_groups"] == figures["trained_groups"]
+
+
 def test_cost_model_agrees_with_the_simulation():
     for workers, per_task in ((16, 1), (128, 32), (1024, 32)):
         run = replace(fitting(Costs(), workers, per_task), tasks=20_000)
@@ -141,6 +155,17 @@ def test_memory_is_flat_while_rows_are_dealt(repo):
     assert figures["partition_rows_kept"] == 10_000_000
     assert figures["partition_peak_mb"] < 1500
     assert figures["partition_peak_mb"] < 1.2 * figures["partition_peak_mb_fifth"]
+
+
+@pytest.mark.long
+def test_models_of_shards_are_those_from_memory_beside_a_group_with_a_third_of_the_rows(repo):
+    words = ["--heavy", "--rows=800000", "--train=2", "--compare=1"]
+    figures = last_line(repo, "benchmarks.partition", *words)
+    assert figures["trained_shards"] == figures["partition_shards"] == 2
+    assert figures["trained_rows"] == figures["partition_rows_kept"] < 650_000
+    assert figures["trained_sampled_from"] == pytest.approx(800_000 / 3, rel=0.01)
+    assert figures["trained_errors"] == 0
+    assert figures["compared_equal"] == figures["compared_groups"] > 1000
 
 
 @pytest.mark.long

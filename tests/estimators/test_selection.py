@@ -122,6 +122,17 @@ def test_greedy_average_is_the_best_of_its_lengths():
     assert found([0, 0, 0], most=1) == [1, 0, 0]
 
 
+def test_one_candidate_is_looked_at_once():
+    asked = []
+
+    def costs(averages, bounds):
+        asked.append(len(averages))
+        return np.abs(averages).sum(axis=-1) + bounds
+
+    assert greedy_weights(np.ones((1, 3)), np.ones(1), costs).tolist() == [1]
+    assert asked == [1]
+
+
 @pytest.mark.parametrize("most", [1, 2, MOST_PICKS])
 def test_few_candidates_are_picked_and_their_shares_sum_to_one(most):
     held_out = HeldOut(zero_problem(50), np.arange(50))

@@ -169,7 +169,9 @@ def greedy_weights(
     """
     total, total_bound, counts = np.zeros_like(outputs[0]), 0.0, np.zeros(len(outputs))
     least, best = np.inf, np.zeros(len(outputs))
-    for number in range(1, ROUNDS + 1):
+    # Of one candidate all lists have the same average: the second pick would tell nothing new.
+    rounds = ROUNDS if len(outputs) > 1 else 1
+    for number in range(1, rounds + 1):
         is_full = (counts > 0).sum() >= most
         open_ = np.flatnonzero(counts > 0) if is_full else np.arange(len(outputs))
         cost = costs((total + outputs[open_]) / number, (total_bound + bounds[open_]) / number)

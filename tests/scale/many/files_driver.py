@@ -1,5 +1,9 @@
-"""A driver for the fault tests: python files_driver.py FOLDER FILES [CLUSTER RETRIES]"""
+"""A driver for the fault tests: python files_driver.py FOLDER FILES [again | CLUSTER RETRIES]
 
+With ``again`` it works in a fork of the process, and in another one each time that it is killed.
+"""
+
+import os
 import sys
 import time
 import warnings
@@ -60,8 +64,24 @@ def fit(folder, files, cluster=None, retries=0, kind=PSiLONRegressor):
         return fit_many(files, **given, out=folder, cluster=cluster, progress=False)
 
 
+def again_and_again(work):
+    """Do the work in a fork until it is not killed: the imports are made only once."""
+    while True:
+        child = os.fork()
+        if not child:
+            print(f"driver {os.getpid()}", flush=True)
+            work()
+            os._exit(0)
+        _, status = os.waitpid(child, 0)
+        if not os.WIFSIGNALED(status):
+            sys.exit(os.waitstatus_to_exitcode(status))
+
+
 if __name__ == "__main__":
     out, source, *rest = sys.argv[1:]
     staying = spill._staying
     spill._staying = lambda given, sample: staying(slowly(given), sample)
-    fit(out, source, *(rest[:1]), *map(int, rest[1:]), kind=Slow)
+    if rest == ["again"]:
+        again_and_again(lambda: fit(out, source, kind=Slow))
+    else:
+        fit(out, source, *(rest[:1]), *map(int, rest[1:]), kind=Slow)

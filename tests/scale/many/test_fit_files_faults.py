@@ -1,6 +1,9 @@
 """Files whose driver is killed while it deals the rows and while the models are fitted."""
 
+import os
 import random
+import re
+import signal
 import time
 
 import numpy as np
@@ -29,15 +32,23 @@ def driver(monkeypatch):
     return driver
 
 
+def dealt(folder):
+    """Count what a run leaves on its way to the first model: stretches and shards."""
+    return len([*folder.work.glob("spill/*.arrow"), *folder.work.glob("shards/*.parquet")])
+
+
 def start(tmp_path, *more):
     folder = ModelFolder(tmp_path / "models")
-
-    def count():  # of what a run leaves on its way: stretches, shards, parts of the index
-        dealt = len(list(folder.work.glob("spill/*.arrow")))
-        return dealt + len(list(folder.work.glob("shards/*.parquet"))) + len(folder.shards())
-
     words = [files_driver.__file__, folder.folder, tmp_path / "in", *more]
-    return Disturbed(words, tmp_path / "driver.log", count)
+    return Disturbed(words, tmp_path / "driver.log", lambda: dealt(folder) + len(folder.shards()))
+
+
+def kill_fork(run):
+    """Kill the driver that is at work, and let the next one begin."""
+    drivers = re.findall(r"driver (\d+)", run.said())
+    os.kill(int(drivers[-1]), signal.SIGKILL)
+    run.killed += 1
+    run.wait_for(lambda: run.said().count("driver ") > len(drivers), "the next driver")
 
 
 def check_same(folder, calm):
@@ -71,16 +82,23 @@ def test_driver_that_is_killed_in_mid_dealing_goes_on(tmp_path, driver):
 
 @pytest.mark.long
 def test_driver_that_is_killed_again_and_again_at_random_moments_loses_nothing(tmp_path, driver):
-    driver.write_files(tmp_path / "in", GROUPS)
-    run, chance = start(tmp_path), random.Random(0)
-    for _ in range(KILLS):
-        if run.process.poll() == 0:
-            break
-        run.wait_for_results(run.count() + 1)
-        time.sleep(chance.uniform(0, 0.5))
-        if run.process.poll() is None:
-            run.restart_driver()
+    driver.write_files(tmp_path / "in", 3 * GROUPS)
+    run, chance = start(tmp_path, "again"), random.Random(0)
+    folder = ModelFolder(tmp_path / "models")
+
+    def kill_forks(count):
+        for _ in range(KILLS):
+            before = count()
+            run.wait_for(lambda: count() > before, "progress")  # noqa: B023
+            time.sleep(chance.uniform(0, 0.1))
+            kill_fork(run)
+
+    kill_forks(lambda: dealt(folder))
+    assert (folder.work / "spill").exists()  # rows are still being dealt
+    assert not folder.shards()
+    kill_forks(lambda: len(folder.shards()))
     assert run.process.wait(timeout=600) == 0, run.said()
+    assert run.killed == 2 * KILLS
     check_same(tmp_path / "models", driver.fit(tmp_path / "calm", tmp_path / "in"))
 
 
