@@ -8,8 +8,9 @@ have a third of all rows (--heavy).
 
     python -m benchmarks.partition [--quick | --tiny] [--rows 50000000] [--heavy] [--folder DIR]
 
-Then some shards are trained (--train 7), and the models of some of these are compared with those of
-the same rows from memory (--compare 2): small networks, two for each group.
+Then some shards are trained (--train 7), or some tasks of each (--tasks 2), and the models of some
+of these shards are compared with those of the same rows from memory (--compare 2): small networks,
+two for each group.
 
 It takes room for the rows four times in the folder (a temporary one without it). The files that
 were written stay in a folder that is given, and the next run of that size begins with them.
@@ -28,7 +29,7 @@ import pyarrow.parquet as pq
 
 from benchmarks.alone import print_cost, run_alone
 from benchmarks.figures import print_figures
-from benchmarks.trained_shards import chosen_shards, compare, deal, is_sampled, lines_of, train
+from benchmarks.trained_shards import chosen_shards, compare, deal, lines_of, train
 
 FULL, QUICK = 50_000_000, 100_000
 COLUMNS = [f"x{k}" for k in range(10)]
@@ -83,10 +84,10 @@ def child(way: str, out: str, *words: str) -> None:
 
 
 def alone(way: str, out: Path, *words: object) -> dict[str, float]:
-    """Do something in a process of its own; print and return its seconds and its peak memory."""
-    cost = run_alone("benchmarks.partition", way, out, *words)
-    print(f"{way} {out.name}: {cost}", flush=True)
-    return cost
+    """Do something in a process of its own; print its figures and return them."""
+    figures = run_alone("benchmarks.partition", way, out, *words)
+    print(f"{way} {out.name}: {figures}", flush=True)
+    return figures
 
 
 def partition_figures(out: Path, paths: list[Path], rows: int) -> dict[str, float]:
@@ -109,17 +110,15 @@ def partition_figures(out: Path, paths: list[Path], rows: int) -> dict[str, floa
     }
 
 
-def training_figures(out: Path, paths: list[Path], shards: int, compared: int) -> dict[str, float]:
+def training_figures(
+    out: Path, paths: list[Path], shards: int, compared: int, tasks: int
+) -> dict[str, float]:
     """Train some of the shards that are dealt, and compare some of these; return the figures."""
     dealt = out / "whole"
+    cost = alone("train", dealt, shards, tasks, *paths)
+    same = alone("compare", dealt, out / "memory", shards, compared, tasks, *paths)
     chosen = chosen_shards(dealt, shards)
-    cost = alone("train", dealt, len(chosen), *paths)
     lines = pa.concat_tables([lines_of(dealt, shard) for shard in chosen])
-    # A group of which a sample is taken makes a table of its shard alone too large for one shard.
-    same = [
-        alone("compare", dealt, shard, out / "memory" / shard.stem, *paths)
-        for shard in [shard for shard in chosen if not is_sampled(shard)][:compared]
-    ]
     return {
         "trained_shards": len(chosen),
         "trained_groups": len(lines),
@@ -128,9 +127,9 @@ def training_figures(out: Path, paths: list[Path], shards: int, compared: int) -
         "trained_sampled_from": max([n or 0 for n in lines.column("sampled_from").to_pylist()]),
         "trained_groups_per_core_hour": 3600 * len(lines) / cost["cpu"],
         "trained_peak_mb": cost["peak_mb"],
-        "compared_shards": len(same),
-        "compared_groups": sum(found["compared"] for found in same),
-        "compared_equal": sum(found["same"] for found in same),
+        "compared_shards": same["shards"],
+        "compared_groups": same["groups"],
+        "compared_equal": same["same"],
     }
 
 
@@ -143,6 +142,7 @@ def main() -> None:
     parser.add_argument("--heavy", action="store_true", help="one group has a third of the rows")
     parser.add_argument("--train", type=int, default=0, help="so many shards")
     parser.add_argument("--compare", type=int, default=1, help="so many of these")
+    parser.add_argument("--tasks", type=int, default=10**6, help="of each; all without it")
     parser.add_argument("--folder", help="where the rows are written")
     parser.add_argument("--child", nargs="+", help=argparse.SUPPRESS)
     given = parser.parse_args()
@@ -156,7 +156,7 @@ def main() -> None:
         paths = write_files(Path(given.folder or out) / name, rows, heavy=given.heavy)
         figures = partition_figures(out, paths, rows)
         if given.train:
-            figures |= training_figures(out, paths, given.train, given.compare)
+            figures |= training_figures(out, paths, given.train, given.compare, given.tasks)
         print_figures(figures)
 
 

@@ -1,9 +1,10 @@
 """Some of the shards that benchmarks.partition has dealt are trained, from files and from memory.
 
 The run that dealt the rows goes on in another process, as after a kill, and trains the models of
-the first shards. Then the rows of some of these shards are read from the files into one table each,
-which is fitted in memory; a table of that size is one shard, with the same tasks. The two must have
-the same lines in their indexes, and models that are equal to the last bit.
+the first shards, or of some tasks of each. Then the rows of some of these shards are read from the
+files into one table each, which is fitted in memory; a table of that size is one shard, with the
+same tasks. The two must have the same lines in their indexes, and models that are equal to the last
+bit.
 """
 
 import warnings
@@ -35,27 +36,33 @@ def settings() -> dict[str, Any]:
 
 def deal(out: str, *paths: str) -> None:
     """Deal the rows of files, and stop before the first model."""
-    _fit_shards(out, 0, paths)
+    _fit_some(list(paths), Path(out), 0, 0)
 
 
-def train(out: str, shards: str, *paths: str) -> None:
-    """Go on where the rows are dealt, and train so many shards."""
-    _fit_shards(out, int(shards), paths)
+def train(out: str, shards: str, tasks: str, *paths: str) -> None:
+    """Go on where the rows are dealt, and train so many tasks of so many shards."""
+    _fit_some(list(paths), Path(out), int(shards), int(tasks))
 
 
-def _fit_shards(out: str, shards: int, paths: tuple[str, ...]) -> None:
+def _fit_some(table: Any, out: Path, shards: int, tasks: int) -> None:
     fit: Any = import_module("psilonnet.scale.many.fit")
     run = fit._run
 
-    def first(task: Any, cells: list[Any], *more: Any) -> None:
-        chosen = set(map(str, chosen_shards(Path(out), shards)))
-        run(task, [cell for cell in cells if cell.path in chosen], *more)
+    def run_some(task: Any, cells: list[Any], *more: Any) -> None:
+        chosen = [str(path) for path in chosen_shards(out, shards)]
+        parts = [[cell for cell in cells if cell.path == path] for path in chosen]
+        strides = [max(1, -(-len(part) // tasks)) for part in parts]  # of similar size in a row
+        pairs = zip(parts, strides, strict=True)
+        run(task, [cell for part, stride in pairs for cell in part[::stride]], *more)
         raise StoppedError
 
-    fit._run = first  # where the models are fitted
+    fit._run = run_some  # where the models are fitted
     warnings.simplefilter("ignore")
-    with suppress(StoppedError):
-        fit.fit_many(list(paths), **settings(), out=out)
+    try:
+        with suppress(StoppedError):
+            fit.fit_many(table, **settings(), out=out)
+    finally:
+        fit._run = run
 
 
 def chosen_shards(out: Path, count: int) -> list[Path]:
@@ -66,35 +73,46 @@ def chosen_shards(out: Path, count: int) -> list[Path]:
 
 def is_sampled(shard: Path) -> bool:
     """Tell whether a shard has a group of which a sample is taken."""
-    shards: Any = import_module("psilonnet.scale.many.shards")
-    return any(cell.found for cell, _ in shards.read_tasks(shard))
+    return any(cell.found for cell, _ in _tasks(shard))
+
+
+def _tasks(shard: Path) -> list[tuple[Any, list[str]]]:
+    reader: Any = import_module("psilonnet.scale.many.shards")
+    return list(reader.read_tasks(shard))
 
 
 def lines_of(out: Path, shard: Path) -> Any:
     """Return the lines of the index about the groups of a shard."""
-    shards: Any = import_module("psilonnet.scale.many.shards")
-    tasks = [cell.task for cell, _ in shards.read_tasks(shard)]
-    return pa.concat_tables([pq.read_table(out / "index" / t[:2] / f"{t}.parquet") for t in tasks])
+    tasks = [cell.task for cell, _ in _tasks(shard)]
+    paths = [out / "index" / task[:2] / f"{task}.parquet" for task in tasks]
+    return pa.concat_tables([pq.read_table(path) for path in paths if path.exists()])
 
 
-def compare(out: str, shard: str, folder: str, *paths: str) -> dict[str, int]:
-    """Fit the groups of a shard from a table in memory; return how many models are the same."""
-    from psilonnet.scale import fit_many  # noqa: PLC0415  # the bare process needs no torch
+def compare(
+    out: str, folder: str, shards: str, compared: str, tasks: str, *paths: str
+) -> dict[str, int]:
+    """Fit the groups of shards from tables in memory; return how many models are the same."""
+    # A group of which a sample is taken makes a table of its shard alone too large for one shard.
+    chosen = [shard for shard in chosen_shards(Path(out), int(shards)) if not is_sampled(shard)]
+    chosen = chosen[: int(compared)]
+    keys = [pq.read_table(shard, columns=["group"]).column("group").unique() for shard in chosen]
+    rows = [_rows_with(pq.read_table(path), pa.concat_arrays(keys)) for path in paths]
+    table, found = pa.concat_tables(rows), {"shards": len(chosen), "groups": 0, "same": 0}
+    for shard, own in zip(chosen, keys, strict=True):
+        memory = Path(folder, shard.stem)
+        _fit_some(_rows_with(table, own), memory, 1, int(tasks))
+        ours = dict(_described(Path(out), lines_of(Path(out), shard)))
+        theirs = dict(_described(memory, lines_of(memory, *chosen_shards(memory, 1))))
+        found["groups"] += len(ours | theirs)
+        found["same"] += sum(theirs.get(key) == line for key, line in ours.items())
+    return found
 
-    lines = lines_of(Path(out), Path(shard))
-    keys = lines.column("group").combine_chunks()
-    parts = (pq.read_table(path) for path in paths)
-    table = pa.concat_tables([part.filter(pc.is_in(part.column("group"), keys)) for part in parts])
-    warnings.simplefilter("ignore")
-    index = fit_many(table, **settings(), out=folder)
-    ours, theirs = (dict(described(root, own)) for root, own in (
-        (Path(out), lines), (Path(folder), pq.read_table(index)),
-    ))  # fmt: skip
-    same = sum(theirs.get(key) == line for key, line in ours.items())
-    return {"compared": len(ours | theirs), "same": same}
+
+def _rows_with(table: Any, keys: Any) -> Any:
+    return table.filter(pc.is_in(table.column("group"), keys))
 
 
-def described(out: Path, lines: Any) -> Iterator[tuple[int, Any]]:
+def _described(out: Path, lines: Any) -> Iterator[tuple[int, Any]]:
     """Yield the key of each group, with its line of the index and all bits of its model."""
     from safetensors import safe_open  # noqa: PLC0415  # as above
 

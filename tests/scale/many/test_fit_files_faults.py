@@ -43,12 +43,35 @@ def start(tmp_path, *more):
     return Disturbed(words, tmp_path / "driver.log", lambda: dealt(folder) + len(folder.shards()))
 
 
-def kill_fork(run):
-    """Kill the driver that is at work, and let the next one begin."""
-    drivers = re.findall(r"driver (\d+)", run.said())
-    os.kill(int(drivers[-1]), signal.SIGKILL)
-    run.killed += 1
-    run.wait_for(lambda: run.said().count("driver ") > len(drivers), "the next driver")
+class Forked:
+    """A driver that works in forks of one process, which can be killed."""
+
+    def __init__(self, tmp_path):
+        self.run = start(tmp_path, "again")
+
+    def __enter__(self):
+        self.run.wait_for(self.drivers, "the first driver")
+        return self
+
+    def __exit__(self, *_):
+        if self.run.process.poll() is None:  # else it has no fork
+            self.run.process.kill()
+            os.kill(self.drivers()[-1], signal.SIGKILL)
+
+    def drivers(self):
+        """Return the numbers of all drivers so far."""
+        return [int(number) for number in re.findall(r"driver (\d+)\n", self.run.said())]
+
+    def kill(self, times, count):
+        """Kill the one at work at random moments, but let each count something first."""
+        chance = random.Random(0)
+        for _ in range(times):
+            before, drivers = count(), self.drivers()
+            self.run.wait_for(lambda: count() > before, "progress")  # noqa: B023
+            time.sleep(chance.uniform(0, 0.1))
+            os.kill(drivers[-1], signal.SIGKILL)
+            self.run.killed += 1
+            self.run.wait_for(lambda: len(self.drivers()) > len(drivers), "a driver")  # noqa: B023
 
 
 def check_same(folder, calm):
@@ -83,22 +106,14 @@ def test_driver_that_is_killed_in_mid_dealing_goes_on(tmp_path, driver):
 @pytest.mark.long
 def test_driver_that_is_killed_again_and_again_at_random_moments_loses_nothing(tmp_path, driver):
     driver.write_files(tmp_path / "in", 3 * GROUPS)
-    run, chance = start(tmp_path, "again"), random.Random(0)
     folder = ModelFolder(tmp_path / "models")
-
-    def kill_forks(count):
-        for _ in range(KILLS):
-            before = count()
-            run.wait_for(lambda: count() > before, "progress")  # noqa: B023
-            time.sleep(chance.uniform(0, 0.1))
-            kill_fork(run)
-
-    kill_forks(lambda: dealt(folder))
-    assert (folder.work / "spill").exists()  # rows are still being dealt
-    assert not folder.shards()
-    kill_forks(lambda: len(folder.shards()))
-    assert run.process.wait(timeout=600) == 0, run.said()
-    assert run.killed == 2 * KILLS
+    with Forked(tmp_path) as forked:
+        forked.kill(KILLS, lambda: dealt(folder))
+        assert (folder.work / "spill").exists()  # rows are still being dealt
+        assert not folder.shards()
+        forked.kill(KILLS, lambda: len(folder.shards()))
+        assert forked.run.process.wait(timeout=600) == 0, forked.run.said()
+    assert len(forked.drivers()) == forked.run.killed + 1 == 2 * KILLS + 1
     check_same(tmp_path / "models", driver.fit(tmp_path / "calm", tmp_path / "in"))
 
 
