@@ -31,7 +31,7 @@ from benchmarks.alone import print_cost, run_alone
 from benchmarks.figures import print_figures
 from benchmarks.trained_shards import chosen_shards, compare, deal, lines_of, train
 
-FULL, QUICK = 50_000_000, 100_000
+FULL, QUICK, TINY = 50_000_000, 100_000, 10_000
 COLUMNS = [f"x{k}" for k in range(10)]
 FILE_ROWS, GROUP_ROWS, BATCH = 1_000_000, 250_000, 131_072
 ROWS_PER_GROUP = 167
@@ -137,7 +137,7 @@ def main() -> None:
     """Run the benchmark and print its figures."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help=f"{QUICK:,} rows")
-    parser.add_argument("--tiny", action="store_true", help="the same")
+    parser.add_argument("--tiny", action="store_true", help=f"{TINY:,} rows")
     parser.add_argument("--rows", type=int, default=FULL)
     parser.add_argument("--heavy", action="store_true", help="one group has a third of the rows")
     parser.add_argument("--train", type=int, default=0, help="so many shards")
@@ -149,7 +149,7 @@ def main() -> None:
     if given.child:
         child(*given.child)
         return
-    rows = QUICK if given.quick or given.tiny else given.rows
+    rows = TINY if given.tiny else QUICK if given.quick else given.rows
     with TemporaryDirectory(dir=given.folder) as temporary:
         out = Path(temporary)
         name = f"{rows}_heavy" if given.heavy else str(rows)

@@ -92,8 +92,8 @@ class Disturbed:
             command = [sys.executable, *map(str, self.words)]
             self.process = subprocess.Popen(command, stderr=log, stdout=log)
 
-    def wait_for(self, happens, what):
-        end = time.monotonic() + 240
+    def wait_for(self, happens, what, seconds=240):
+        end = time.monotonic() + seconds
         while not happens():
             assert self.process.poll() in (None, -signal.SIGKILL), self.said()
             assert time.monotonic() < end, f"waited in vain for {what}: {self.said()}"

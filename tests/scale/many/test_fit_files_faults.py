@@ -50,7 +50,7 @@ class Forked:
         self.run = start(tmp_path, "again")
 
     def __enter__(self):
-        self.run.wait_for(self.drivers, "the first driver")
+        self.run.wait_for(self.drivers, "the first driver", 600)  # imports, on a busy machine
         return self
 
     def __exit__(self, *_):
