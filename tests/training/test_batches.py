@@ -34,6 +34,14 @@ def test_batch_larger_than_the_table_is_the_table():
     assert batch.x.flatten().sort().values.equal(torch.arange(4, dtype=torch.float64))
 
 
+def test_batch_of_all_rows_is_drawn_once():
+    own = torch.tensor([[0, 1, 2, 3], [10, 11, 12, -1]])
+    for rows, members in ((table(4), (0,)), (Rows(table().x, table().y, own=own), (0, 1))):
+        first, *others = batches(rows, 4, size=4, members=members)
+        assert all(batch is first for batch in others)
+        assert Batches(rows, size=4, seed=0, members=members).at(9).x.equal(first.x)
+
+
 def test_members_with_own_rows_do_not_depend_on_the_others():
     own = torch.tensor([[0, 1, 2, 3], [10, 11, 12, -1], [5, 6, 7, 8]])
     x = torch.arange(20, dtype=torch.float64).unsqueeze(-1)

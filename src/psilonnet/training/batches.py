@@ -169,7 +169,8 @@ class Batches:
     """The batches of a run, each a pure function of seed and step.
 
     An epoch is a permutation of the rows, cut into batches; a rest smaller than a batch waits
-    for the next epoch. Members with rows of their own have permutations of their own, which
+    for the next epoch. Where all rows are one batch, their order does not matter, and all epochs
+    are the first. Members with rows of their own have permutations of their own, which
     depend on the number of the member but not on who else is trained.
 
     Parameters
@@ -194,6 +195,8 @@ class Batches:
     def at(self, step: int) -> Batch:
         """Return the batch of a step."""
         epoch, position = divmod(step, self.rows.count // self.size)
+        if self.size == self.rows.count:
+            epoch = 0
         if epoch != self._epoch:
             self._draw(epoch)
         batch = self._batches[position]
