@@ -18,6 +18,7 @@ were written stay in a folder that is given, and the next run of that size begin
 
 import argparse
 import os
+from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -72,7 +73,7 @@ def copy_bare(out: str, *paths: str) -> None:
             writer.close()
 
 
-WAYS = {"bare": copy_bare, "deal": deal, "train": train}
+WAYS: dict[str, Callable[..., None]] = {"bare": copy_bare, "deal": deal, "train": train}
 
 
 def child(way: str, out: str, *words: str) -> None:
