@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import Annotated, Any, cast
 
 import polars as pl
 import typer
@@ -12,6 +12,21 @@ import typer
 import psilonnet  # its names load when they are used, so that --help is quick
 from psilonnet import deploy  # likewise
 from psilonnet.cli.files import check_folder, check_output, with_target, write_table
+from psilonnet.cli.options import (
+    Data,
+    Drop,
+    Kind,
+    Model,
+    Monotone,
+    Out,
+    Steps,
+    Target,
+    Task,
+    deltas,
+    directions,
+    is_classes,
+    loss_parameters,
+)
 from psilonnet.cli.predict_files_command import predict_files
 from psilonnet.cli.rows import (
     DayFirst,
@@ -22,9 +37,6 @@ from psilonnet.cli.rows import (
     read_training,
     text_style,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 app = typer.Typer(
     help="Neural networks for small tables that come with a proof.",
@@ -49,22 +61,9 @@ def _options(
 ) -> None: ...
 
 
-FEW_CLASSES = 10
 SELECTION = "accurate, balanced or provable: how much accuracy may be given up for stronger proofs."
 
 LOSS = "For a target of numbers: squared_error (default), absolute_error, huber, quantile, poisson."
-
-Data = Annotated[Path, typer.Argument(help="A CSV or Parquet file with a row of column names.")]
-Model = Annotated[Path, typer.Argument(help="A model file written by 'psilonnet fit'.")]
-Out = Annotated[Path | None, typer.Option(help="A CSV or Parquet file; default: the terminal.")]
-
-
-class Task(str, Enum):
-    """What is predicted."""
-
-    auto = "auto"
-    classification = "classification"
-    regression = "regression"
 
 
 class _Method(str, Enum):
@@ -88,24 +87,6 @@ class _Page(str, Enum):
 
     html = "html"
     markdown = "markdown"
-
-
-Target = Annotated[str, typer.Option(help="The column to predict.")]
-Kind = Annotated[
-    Task,
-    typer.Option(
-        help="What is predicted. auto: words, or few different whole numbers, are classes."
-    ),
-]
-Drop = Annotated[list[str] | None, typer.Option(help="A column to leave out; repeat it.")]
-Monotone = Annotated[
-    list[str] | None,
-    typer.Option(help="COLUMN=+1 (must not fall) or COLUMN=-1 (must not rise); repeat it."),
-]
-Steps = Annotated[
-    int | None,
-    typer.Option(help="Steps of training; fewer are faster. Default: by the number of rows."),
-]
 
 
 @app.command()
@@ -144,7 +125,7 @@ def fit(
     kind = psilonnet.PSiLONClassifier if classes else psilonnet.PSiLONRegressor
     steps = "auto" if max_steps is None else max_steps
     model = kind(random_state=seed, max_steps=steps, selection=selection, prune=prune)
-    model.set_params(**_loss_parameters(loss, quantile or [], classes=classes))
+    model.set_params(**loss_parameters(loss, quantile or [], classes=classes))
     model.set_params(monotonic_cst=directions(monotone))
     model.fit(rows.drop(target), y.to_numpy())
     model.save(out)
@@ -152,26 +133,6 @@ def fit(
     print(f"Fitted {len(rows)} rows ({said}; --task changes that).")
     print(model.summary())
     print(f"Written to {out}.")
-
-
-def directions(words: list[str] | None) -> dict[str, int] | None:
-    """Return the direction of each column, from words such as ``income=+1``.
-
-    >>> directions(["income=+1", "debt=-1"])
-    {'income': 1, 'debt': -1}
-    """
-    signs = {"1": 1, "+1": 1, "-1": -1}
-    found: dict[str, int] = {}
-    for word in words or []:
-        name, _, sign = word.rpartition("=")
-        if not name or sign not in signs:
-            raise ValueError(
-                "A direction is written as COLUMN=+1 (must not fall) or COLUMN=-1 (must not rise). "
-                f"Got {word!r}."
-            )
-        _check_once(name, found, "--monotone")
-        found[name] = signs[sign]
-    return found or None
 
 
 @app.command()
@@ -261,7 +222,7 @@ def certify(
     check_output(out)
     estimator = psilonnet.load(model)
     table = read_for(estimator.encoder_, data, text_style(decimal, day_first))
-    moves = _parse_deltas(delta or [])
+    moves = deltas(delta or [])
     quantiles = _quantiles(estimator)
     columns = _predicted_columns(estimator.predict(table), quantiles)
     chosen = {} if method is None else {"method": method.value}
@@ -316,19 +277,6 @@ def report(
     print(f"Written to {out}.")
 
 
-def _loss_parameters(loss: str | None, levels: list[float], *, classes: bool) -> dict[str, Any]:
-    """Return what --loss and --quantile ask for, as parameters of a regressor."""
-    given: dict[str, Any] = {} if loss is None else {"loss": loss}
-    if levels:
-        given["quantile"] = levels[0] if len(levels) == 1 else tuple(sorted(levels))
-    if classes and given:
-        raise ValueError(
-            "A --loss and a --quantile are for numbers, and this target is classes: add "
-            "--task regression, or leave them out."
-        )
-    return given
-
-
 def _quantiles(estimator: Any) -> tuple[float, ...]:
     """Return what a regressor of several quantiles predicts."""
     return estimator.target_.levels if estimator.target_.is_sorted else ()
@@ -345,36 +293,6 @@ def _columns_of(name: str, values: Any, quantiles: tuple[float, ...]) -> dict[st
         return {name: values}
     which = [f"{q:g}" for q in quantiles] or range(values.shape[1])
     return {f"{name} {k}": column for k, column in zip(which, values.T, strict=True)}
-
-
-def is_classes(y: pl.Series) -> bool:
-    """Whether a target looks like classes: words, booleans, or few whole numbers."""
-    if not y.dtype.is_numeric():
-        return not y.dtype.is_temporal()
-    return y.dtype.is_integer() and y.n_unique() <= FEW_CLASSES
-
-
-def _parse_deltas(words: list[str]) -> dict[str, Any]:
-    """Return amounts by column from words such as income=500."""
-    moves: dict[str, Any] = {}
-    for word in words:
-        name, sign, amount = word.rpartition("=")
-        _check_once(name, moves, "--delta")
-        try:
-            moves[name] = amount if amount == "any" else float(amount)
-        except ValueError:
-            sign = ""
-        if not sign:
-            raise ValueError(
-                f"A --delta must be column=amount, such as income=500, or column=any. Got {word!r}."
-            )
-    return moves
-
-
-def _check_once(name: str, found: Mapping[str, Any], option: str) -> None:
-    """Refuse a column that an option names twice."""
-    if name in found:
-        raise ValueError(f"Each column must have one {option}. Column {name!r} has two: drop one.")
 
 
 app.command()(predict_files)

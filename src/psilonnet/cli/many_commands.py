@@ -11,7 +11,8 @@ import polars as pl
 import typer
 
 import psilonnet
-from psilonnet.cli.commands import (
+from psilonnet.cli.commands import app
+from psilonnet.cli.options import (
     Data,
     Drop,
     Kind,
@@ -19,7 +20,6 @@ from psilonnet.cli.commands import (
     Steps,
     Target,
     Task,
-    app,
     directions,
     is_classes,
 )

@@ -43,8 +43,8 @@ class ClassCertificates(FittedModel):
             levels = {name: "any" for name, kind in pairs if kind == "category"}
             remedy = f" Ask is_robust about levels, with delta={levels}." if levels else ""
             warn_user(
-                "A radius says how far numbers can move. This table has none that vary; that the "
-                f"radius is huge says nothing.{remedy}"
+                "A radius says how far numbers can move, and this table has none that vary: the "
+                f"radius says nothing here.{remedy}"
             )
         return radius
 
