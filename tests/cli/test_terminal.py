@@ -82,7 +82,7 @@ def test_progress_is_shown_and_ctrl_c_stops_it(terminal):
         "clear; psilonnet fit houses.csv --target price --out n.psilon --max-steps 900000;"
         " echo ended with $?; ls"
     )
-    terminal.wait_for(r"Fitting \(L1\): +\d+%.* left")  # the bar
+    terminal.wait_for(r"Fitting \(L1, clipped\): +\d+%.* left")  # the bar
     terminal.call("send-keys", "C-c")
     shown = terminal.wait_for(r"^houses.csv")
     assert "Stopped. Nothing half-done was written." in shown
