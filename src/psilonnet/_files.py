@@ -14,6 +14,14 @@ if TYPE_CHECKING:
 ASIDE = ".part"  # the end of the name of a file that is being written
 
 
+def check_place(path: Path) -> None:
+    """Refuse a place where no file can be written."""
+    if path.is_dir():
+        raise IsADirectoryError(f"{str(path)!r} is a folder: name a file to write in it.")
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"There is no folder {str(path.parent)!r} to write to: make it.")
+
+
 @contextmanager
 def written(path: Path) -> Iterator[Path]:
     """Give a file aside to write to; flush it to the disk and move it into place at the end.

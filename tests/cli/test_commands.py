@@ -241,7 +241,20 @@ MISTAKES = {
         ("fit", "{}/data.csv", "--target", "bought", "--out", "{}/no/model"), "There is no folder",
     ),
     "no folder": (("report", "{}/class.psilon", "--out", "{}/no/card.html"), "There is no folder"),
-    "a folder": (("report", "{}/class.psilon", "--out", "{}"), "Is a directory"),
+    "a folder": (("report", "{}/class.psilon", "--out", "{}"), "is a folder: name a file"),
+    "a folder for a model": (
+        ("fit", "{}/data.csv", "--target", "bought", "--out", "{}"), "is a folder: name a file",
+    ),
+    "a folder for onnx": (
+        ("export", "{}/class.psilon", "--to", "onnx", "--out", "{}"), "is a folder: name a file",
+    ),
+    "a folder for a table": (
+        ("predict", "{}/class.psilon", "{}/data.csv", "--out", "{}"), "is a folder: name a file",
+    ),
+    "a file for a folder": (
+        ("export", "{}/class.psilon", "--to", "numpy", "--out", "{}/data.csv"),
+        "data.csv' is a file: name a folder",
+    ),
 }  # fmt: skip
 
 
@@ -249,6 +262,25 @@ MISTAKES = {
 def test_mistakes_end_with_one_sentence(name, folder):
     words, said = MISTAKES[name]
     assert said in refusal(*(word.format(folder) for word in words))
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("fit", "data.csv", "--target", "bought", "--out", "data.csv"),
+        ("predict", "class.psilon", "data.csv", "--out", "../{}/data.csv"),
+        ("predict", "class.psilon", "data.csv", "--out", "class.psilon"),
+        ("certify", "class.psilon", "data.csv", "--out", "data.csv"),
+        ("export", "class.psilon", "--to", "onnx", "--out", "class.psilon"),
+        ("report", "class.psilon", "--data", "data.csv", "--out", "data.csv"),
+    ],
+)
+def test_nothing_is_written_over_what_is_read(words, folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    before = [(folder / name).read_bytes() for name in ("data.csv", "class.psilon")]
+    said = refusal(*(word.format(folder.name) for word in words))
+    assert "must not take the place of a file that is read" in said
+    assert [(folder / name).read_bytes() for name in ("data.csv", "class.psilon")] == before
 
 
 def test_mistake_in_a_process_has_exit_code_1(folder):

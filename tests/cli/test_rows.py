@@ -246,3 +246,23 @@ def test_numbers_of_a_file_with_types_can_be_words(tmp_path):
         read(path, words=["c"])
     pl.DataFrame({"a": ["1", "2", "3"], "y": [1.0, 2.0, 3.0]}).write_parquet(path)
     assert read(path)["a"].to_list() == ["1", "2", "3"]  # the type says so
+
+
+def test_names_of_columns_are_read_as_they_are_written(tmp_path):
+    data, rows = tmp_path / "data.csv", [f"{k};{k * k};{k}" for k in range(40)]
+
+    def names(first, coding="utf-8"):
+        data.write_bytes("\n".join([first, *rows]).encode(coding))
+        return read_training(data, TextStyle(), target="y").columns
+
+    assert names('"price, net, in euro";"size, in m";y') == [
+        "price, net, in euro",
+        "size, in m",
+        "y",
+    ]
+    assert names("größe;b;y", "utf-8-sig") == ["größe", "b", "y"]
+    assert len(names(";;y")) == 3  # columns without a name, as spreadsheets leave them
+    with pytest.raises(ValueError, match="invalid UTF-8"):
+        names("größe;b;y", "latin-1")
+    with pytest.raises(ValueError, match=r"unique. These occur more than once .*\['a'\]"):
+        names("a;a;y")

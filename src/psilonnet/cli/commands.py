@@ -11,7 +11,8 @@ import typer
 
 import psilonnet  # its names load when they are used, so that --help is quick
 from psilonnet import deploy  # likewise
-from psilonnet.cli.files import check_folder, check_output, with_target, write_table
+from psilonnet._files import check_place
+from psilonnet.cli.files import check_out, check_table_out, with_target, write_table
 from psilonnet.cli.options import (
     Data,
     Drop,
@@ -118,7 +119,8 @@ def fit(
     """
     style, keys = text_style(decimal, day_first), [target] if task == Task.classification else []
     table = read_training(data, style, target=target, keys=keys, drop=drop, words=words)
-    check_folder(out)  # before the fit, not after it
+    check_out(out, data)  # before the fit, not after it
+    check_place(out)
     rows = with_target(table, target, data)
     y = rows[target]
     classes = is_classes(y) if task == Task.auto else task == Task.classification
@@ -153,7 +155,7 @@ def predict(
 
     Example: psilonnet predict houses.psilon new.csv --keep id --out prices.csv
     """
-    check_output(out)  # before the work, not after it
+    check_table_out(out, model, data)  # before the work, not after it
     predictor = deploy.FilePredictor(model)
     table = read_for(predictor.encoder_, data, text_style(decimal, day_first))
     kept = read_kept(data, keep or [])
@@ -183,7 +185,7 @@ def export(
 
     Example: psilonnet export houses.psilon --to numpy --out houses_numpy
     """
-    check_folder(out)
+    check_out(out, model)
     estimator = psilonnet.load(model)
     if to == _Format.numpy:
         estimator.export_numpy(out)
@@ -219,7 +221,7 @@ def certify(
 
     Example: psilonnet certify loans.psilon new.csv --delta income=500 --delta city=any
     """
-    check_output(out)
+    check_table_out(out, model, data)
     estimator = psilonnet.load(model)
     table = read_for(estimator.encoder_, data, text_style(decimal, day_first))
     moves = deltas(delta or [])
@@ -262,7 +264,7 @@ def report(
     """
     if target is not None and data is None:
         raise ValueError("A --target needs --data, the file that it is a column of.")
-    check_folder(out)
+    check_out(out, model, data)
     estimator = psilonnet.load(model)
     rows, y = None, None
     if data is not None:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
+import io
+import re
 import sys
+from collections import Counter
 from difflib import get_close_matches
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, cast
 
 import polars as pl
 
+from psilonnet._files import check_place
 from psilonnet.tables import word_of
 
 if TYPE_CHECKING:
@@ -57,6 +62,7 @@ def _as_words(column: pl.Series) -> pl.Series:
 def _read_csv(path: Path, style: TextStyle, words: Sequence[str]) -> pl.DataFrame:
     """Read a file without types: digits are numbers, and all else but numbers is text."""
     separator = _separator(path)
+    _check_names(path, separator)
     table = pl.read_csv(
         path,
         separator=separator,
@@ -97,13 +103,34 @@ def code_columns(path: Path, table: pl.DataFrame) -> list[str]:
     return [column.name for column in digits if column.str.contains(r"^\s*0\d").any()]
 
 
-def _separator(path: Path) -> str:
-    """Return what separates the names in the first line of a file."""
+def _open(path: Path) -> IO[bytes]:
+    """Open a file to be read, unpacked if it is compressed."""
     with path.open("rb") as file:
         packed = file.read(2) == GZIP
-    with gzip.open(path) if packed else path.open("rb") as file:
-        first = file.readline(2**16)
+    return cast("IO[bytes]", gzip.open(path)) if packed else path.open("rb")
+
+
+def _separator(path: Path) -> str:
+    """Return what separates the names in the first line of a file."""
+    with _open(path) as file:
+        first = re.sub(rb'"[^"]*"', b"", file.readline(2**16))
     return max(",;\t", key=lambda sign: first.count(sign.encode()))
+
+
+def _check_names(path: Path, separator: str) -> None:
+    """Refuse names that occur twice, or are not in UTF-8: they would be read as other names."""
+    with _open(path) as file, io.TextIOWrapper(file, "utf-8-sig", newline="") as text:
+        try:
+            names = next(csv.reader(text, delimiter=separator), [])
+        except UnicodeDecodeError as error:
+            raise OSError("invalid UTF-8") from error
+        except csv.Error as error:
+            raise OSError(str(error)) from error
+    if twice := [name for name, count in Counter(names).items() if name and count > 1]:
+        raise ValueError(
+            f"Column names must be unique. These occur more than once in {str(path)!r}: {twice}. "
+            "Rename them in the file."
+        )
 
 
 def with_target(table: pl.DataFrame, target: str, path: Path) -> pl.DataFrame:
@@ -127,17 +154,23 @@ def check_column(name: str, table: pl.DataFrame, path: Path) -> None:
         raise ValueError(f"{str(path)!r} has no column {name!r}. It has {table.columns}.{hint}")
 
 
-def check_folder(out: Path) -> None:
-    """Refuse a file in a folder that is not there."""
+def check_out(out: Path, *read: Path | None) -> None:
+    """Refuse to write where a command reads, or where there is no folder."""
     if not out.parent.is_dir():
         raise FileNotFoundError(f"There is no folder {str(out.parent)!r} to write to: make it.")
+    if any(path is not None and out.resolve() == path.resolve() for path in read):
+        raise ValueError(
+            f"The output must not take the place of a file that is read. Got {str(out)!r} as both: "
+            "choose another name for --out."
+        )
 
 
-def check_output(path: Path | None) -> None:
-    """Refuse a table that could not be written."""
+def check_table_out(path: Path | None, *read: Path) -> None:
+    """Refuse a table that could not be written, or that would take the place of what is read."""
     if path is None:
         return
-    check_folder(path)
+    check_out(path, *read)
+    check_place(path)
     if path.suffix.lower() not in (*PARQUET, *TEXT):
         raise ValueError(
             f"An output must end in .csv or .parquet. Got {str(path)!r}: choose another name."

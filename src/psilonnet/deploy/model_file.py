@@ -14,7 +14,7 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
-from psilonnet._files import written
+from psilonnet._files import check_place, written
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -62,8 +62,7 @@ def write_model_file(
         for name, tensor in tensors.items()
     }
     text = json.dumps({**manifest, "format": FORMAT})
-    if not path.parent.is_dir():
-        raise FileNotFoundError(f"There is no folder {str(path.parent)!r} to write to: make it.")
+    check_place(path)
     with written(path) as aside:
         try:
             save_file(plain, aside, metadata={"psilonnet": text, "sha256": _digest(text, plain)})

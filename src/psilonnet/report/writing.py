@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from psilonnet._files import check_place
 from psilonnet.report.card import card_of
 from psilonnet.report.page import html_of, page_of
 
@@ -42,6 +43,7 @@ def write_report(
     format : {"html", "markdown"}
     """
     check_format(format)
+    check_place(Path(path))
     page = page_of(model, table, given, title or "Model card")
     # A name may hold a lone surrogate, which UTF-8 cannot encode.
     text = FORMATS[format](model, page)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from psilonnet._extras import require
-from psilonnet._files import written
+from psilonnet._files import check_place, written
 from psilonnet._version import __version__
 from psilonnet.deploy.onnx.graph import GraphWriter
 from psilonnet.deploy.onnx.net import write_networks
@@ -94,5 +94,6 @@ def _write(path: str | os.PathLike[str], graph: Any, notes: dict[str, str]) -> N
     )
     onnx.helper.set_model_props(model, notes)
     onnx.checker.check_model(model)
+    check_place(Path(path))
     with written(Path(path)) as aside:
         aside.write_bytes(model.SerializeToString())
