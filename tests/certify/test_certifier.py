@@ -236,7 +236,7 @@ def test_no_gradient_leaves_what_is_proven(name, tmp_path):
     rows = frame[: size(24, long=40)]
 
     for method in ("global", "local", "linear"):
-        (proofs,) = proofs_of(classifier, rows, None, method)
+        (proofs,) = proofs_of(classifier, rows, 1.0, method)
         radii = torch.tensor(classifier.certified_radius(rows, method=method))
         radius = (proofs.box.radius > 0) * radii[:, None]
         margins, asked = class_margins(proofs.outputs)
@@ -266,7 +266,7 @@ def test_many_rows_are_proven_in_parts(monkeypatch):
     whole = list(proofs())
     monkeypatch.setattr("psilonnet.certify.certifier.PART", 3000)
     parts = list(proofs())
-    assert len(proofs_of(classifier, frame, None, "local")) > 10
+    assert len(proofs_of(classifier, frame, 1.0, "local")) > 10
     for one, other in zip(whole, parts, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-12)
 

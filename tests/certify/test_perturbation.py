@@ -172,6 +172,9 @@ def test_shares_of_the_cell_and_amounts_of_each_row_are_kept(method):
     per_row = model.output_range(frame, everywhere)
     by_name = model.output_range(frame, Perturbation(amounts={"b": own}))
     np.testing.assert_array_equal(per_row[0], by_name[0])
+    for kind in (list, pd.Series, np.float32):
+        same = model.output_range(frame, {"b": kind(own)})
+        np.testing.assert_allclose(same[0], by_name[0], rtol=1e-6)
     none = model.output_range(frame, Perturbation())
     np.testing.assert_allclose(none[0], none[1], atol=1e-8)
 
@@ -224,6 +227,9 @@ def test_whole_numbers_that_are_no_floats_move_within_what_was_asked():
         (Perturbation(levels=["a"]), "Only a category can move in any way. Column 'a'"),
         (Perturbation(levels=["z"]), r"must be columns.*\['z'\]"),
         (Perturbation(amounts=np.ones((3, 5))), r"each of the 150 rows. Got \(3, 5\)"),
+        ({"a": np.ones(149)}, "one amount for each row. Got 149 for column 'a' of 150 rows"),
+        ({"a": ["any"] * 150}, "column 'a' .* must be a number of at least 0 .* Got .*'any'"),
+        (None, "number of standard deviations.* Got None"),
     ],
 )
 def test_wrong_perturbations_are_refused(moves, words):

@@ -177,6 +177,25 @@ def test_moves_that_are_safe_keep_predictions_in_their_range():
     assert (moves[:2, 1] < np.array(expected)[:2, 1]).all()
 
 
+@pytest.mark.parametrize("budget", [-1, 0.5, "all", None])
+def test_a_budget_is_a_number_of_cases(budget, models):
+    frame, _ = table(seed=1)
+    for name, ends in (("two", {}), ("number", {"low": 0})):
+        with pytest.raises(ValueError, match=f"'budget' must be a whole number .* Got {budget!r}"):
+            models[name].verdict(frame[:4], 0.1, budget=budget, **ends)
+        none = models[name].verdict(frame, 0.4, budget=0, **ends)
+        some = models[name].verdict(frame, 0.4, budget=40, **ends)
+        assert (some[none != "open"] == none[none != "open"]).all()
+
+
+def test_a_range_without_numbers_is_refused(models):
+    frame, _ = table(seed=1)
+    high = np.where(np.arange(len(frame)) == 7, -1.0, 2.0)
+    for ask in (models["number"].verdict, models["number"].counterexample):
+        with pytest.raises(ValueError, match=r"must not be above its 'high'\. It is for row 7"):
+            ask(frame, 0.1, low=0.0, high=high)
+
+
 @pytest.mark.parametrize("model", [PSiLONClassifier(), PSiLONRegressor()])
 @pytest.mark.parametrize("name", ["verdict", "counterexample"])
 def test_a_fit_comes_first(model, name):

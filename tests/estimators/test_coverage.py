@@ -271,6 +271,12 @@ def test_rows_of_unknown_classes_make_all_sets_larger(models, rows):
         model.conformalize(rows[1][0], y.astype(str))
 
 
+@pytest.mark.parametrize("name", ["binary", "regressor"])
+def test_no_rows_cannot_be_conformalized(name, models, rows):
+    with pytest.raises(ValueError, match=r"at least one row to conformalize\. Got none"):
+        models[name].conformalize(rows[1][0][:0], target_of(name, rows[1])[:0])
+
+
 def test_several_quantiles_are_conformalized_quantile_regression(rows, tmp_path):
     levels = (0.05, 0.25, 0.5, 0.75, 0.95)
     model = PSiLONRegressor(**QUICK, loss="quantile", quantile=levels).fit(*rows[0][:2])

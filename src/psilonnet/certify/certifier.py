@@ -76,7 +76,7 @@ class Certifier:
         ndarray of shape (rows,)
             In standard deviations of the columns, as the encoder scales them.
         """
-        parts = [certified_radius(part) for part in self._parts(rows, None, method)]
+        parts = [certified_radius(part) for part in self._parts(rows, 1.0, method)]
         return np.concatenate(parts)
 
     def is_robust(self, rows: Any, delta: Any, *, method: str = "auto") -> Array:
@@ -169,7 +169,7 @@ class Certifier:
     def _parts(self, rows: Any, delta: Any, method: str) -> Iterator[Proof]:
         """Yield proofs about parts of the rows that fit into memory."""
         methods = get_methods(method)
-        x, whole, reading_error = self._encoded(rows, 1.0 if delta is None else delta)
+        x, whole, reading_error = self._encoded(rows, delta)
         size = max(1, PART // max(own.memory(self.net) for own in methods))
         quiet = not self.progress
         with tqdm(total=len(x), unit="row", leave=False, delay=SHOWN, disable=quiet) as bar:

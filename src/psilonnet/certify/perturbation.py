@@ -176,6 +176,11 @@ class Perturbation:
             code = encoder.codes[k]
             if isinstance(code, NumberCode) and code.scale > 0:
                 shared = shares.get(name, 0.0) * size(columns[k])
+                if np.shape(own) not in ((), (rows,)):
+                    raise ValueError(
+                        f"An array as the delta of a column must have one amount for each row. Got "
+                        f"{len(own)} for column {name!r} of {rows} rows."
+                    )
                 moves = own + standard_deviations * code.scale + shared
                 found[k] = np.broadcast_to(moves, rows)
         return found
@@ -284,8 +289,8 @@ def _known(names: Any, encoder: TableEncoder, *, keep: bool = False) -> list[Any
 
 def _checked(name: str, given: Any, kind: str) -> Any:
     """Return an amount in the unit of its column: a number, or one per row."""
-    if isinstance(given, np.ndarray) and given.ndim == 1:
-        return np.array([_checked(name, amount, kind) for amount in given])
+    if not isinstance(given, str) and np.ndim(given) == 1:
+        return np.array([_checked(name, amount, kind) for amount in np.asarray(given)])
     # NumPy's own conversion of a pandas Timedelta drops its nanoseconds.
     amount = given.to_timedelta64() if hasattr(given, "to_timedelta64") else given
     if isinstance(amount, (datetime.timedelta, np.timedelta64)):

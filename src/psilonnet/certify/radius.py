@@ -88,9 +88,9 @@ class _Search:
 
         Each trial is where the margin would be used up if falls grew as they did so far: they grow
         faster, so it is first too far and then lies between what holds and what does not. Trials
-        are taken from a fixed grid of ratios to the given radius, the next one above: a place
-        between two would carry on what is rounded in the falls, and the radius depend on which
-        rows are proven together.
+        are taken from a fixed grid of ratios to the given radius, the next one above. A place
+        between two would carry on what is rounded in the falls, and then the radius would depend
+        on which rows are proven together.
         """
         low, high = torch.zeros_like(radius), torch.full_like(radius, torch.inf)  # on the grid
         used_low = self._used(radius).clamp(max=1.0)

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from psilonnet._warnings import warn_user
-from psilonnet.estimators.counterexamples import class_goals, refuted_rows, verdicts
+from psilonnet.estimators.counterexamples import check_budget, class_goals, refuted_rows, verdicts
 from psilonnet.estimators.fitted import FittedModel
 
 if TYPE_CHECKING:
@@ -96,6 +96,7 @@ class ClassCertificates(FittedModel):
             does) or "open".
         """
         check_is_fitted(self)
+        check_budget(budget)
         rows = self._read(X, reset=False)
         return verdicts(
             self._certifier.is_robust(rows, delta),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import torch
 
+from psilonnet._numbers import is_whole
 from psilonnet.certify import Goals, class_margins, farthest_cells
 from psilonnet.estimators.reading import as_table
 from psilonnet.tables import LossWarning, OutOfRangeWarning, with_cells
@@ -80,6 +81,15 @@ def safe_moves(target: NumberTarget, outputs: Tensor, low: Array, high: Array) -
     least, largest = target.limits(middle, down, up)
     certain = ((low <= least) & (largest <= high)).all(axis=1, keepdims=True)
     return np.where(certain, np.concatenate((down, up), axis=1), -1.0)
+
+
+def check_budget(budget: Any) -> None:
+    """Refuse a number of cases that is none."""
+    if not (is_whole(budget) and budget >= 0):
+        raise ValueError(
+            "The 'budget' must be a whole number of cases, at least 0 (which is for no cases, and "
+            f"leaves more rows open). Got {budget!r}."
+        )
 
 
 def verdicts(proven: Array, refuted: Array, by_cases: Callable[[Array], Array]) -> Array:

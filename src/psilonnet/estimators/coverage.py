@@ -77,6 +77,8 @@ class CoveredModel(ExportedModel):
         """
         check_is_fitted(self)
         check_consistent_length(X, y, groups)
+        if len(y) == 0:
+            raise ValueError("There must be at least one row to conformalize. Got none.")
         errors = self._row_errors(X, y)
         weight, basis = np.ones(len(errors)), ROWS
         if groups is not None:

@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from psilonnet.estimators.counterexamples import range_goals, refuted_rows, safe_moves, verdicts
+from psilonnet.estimators.counterexamples import (
+    check_budget,
+    range_goals,
+    refuted_rows,
+    safe_moves,
+    verdicts,
+)
 from psilonnet.estimators.fitted import FittedModel
 
 if TYPE_CHECKING:
@@ -78,6 +84,7 @@ class RangeCertificates(FittedModel):
             "proven" (no move within delta takes the prediction below low or above high), "refuted"
             (an attack found one that does) or "open".
         """
+        check_budget(budget)
         columns, outputs, low, high = self._within(X, low, high)
         ends = [end.reshape(outputs.shape) for end in (low, high)]
         enough = safe_moves(self.target_, outputs, *ends)
@@ -140,6 +147,12 @@ class RangeCertificates(FittedModel):
             raise ValueError(
                 "A counterexample leaves a range, a verdict is about one. Give 'low', 'high' or "
                 "both, such as low=model.predict(X) - 5. Got neither."
+            )
+        if (low > high).any():
+            row = int(np.argwhere(low > high)[0][0])
+            raise ValueError(
+                f"The 'low' of a range must not be above its 'high'. It is for row {row}: exchange "
+                "the two, or give only one."
             )
         return columns, outputs, low, high
 
