@@ -8,16 +8,14 @@ from typing import Any
 
 import numpy as np
 
+NONE = (bool, np.bool_, np.timedelta64)  # NumPy has durations among its whole numbers
+
 
 def is_whole(value: Any) -> bool:
-    """Whether a value is a whole number; booleans are not numbers."""
-    return isinstance(value, Integral) and not isinstance(value, (bool, np.bool_))
+    """Whether a value is a whole number; booleans and durations are none."""
+    return isinstance(value, Integral) and not isinstance(value, NONE)
 
 
 def is_real(value: Any) -> bool:
-    """Whether a value is a finite number; booleans are not numbers."""
-    return (
-        isinstance(value, Real)
-        and not isinstance(value, (bool, np.bool_))
-        and math.isfinite(float(value))
-    )
+    """Whether a value is a finite number; booleans and durations are none."""
+    return isinstance(value, Real) and not isinstance(value, NONE) and math.isfinite(float(value))

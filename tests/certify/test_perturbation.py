@@ -71,6 +71,7 @@ def test_categories_may_take_any_level(method, pieces):
         ({"a": dt.timedelta(1)}, r"'a'.*Got datetime.timedelta"),
         ([1.0], r"one amount for each of the 5 columns.*Got \(1,\)"),
         ({"day": dt.timedelta(-1)}, r"timedelta of at least 0.*Got datetime.timedelta"),
+        ({"day": np.timedelta64(1, "M")}, r"timedelta of at least 0.*Got np.timedelta64\(1,'M'\)"),
         ({"day": np.timedelta64("NaT")}, r"timedelta of at least 0.*Got .*NaT"),
         ("any", r"for one column: give a dict.*Got 'any'"),
         (np.nan, r"Got nan"),
@@ -114,7 +115,9 @@ def test_times_may_move_by_less_than_they_are_cut_to():
     assert (moved <= high).all()
 
 
-@pytest.mark.parametrize("delta", [-1, float("nan"), dt.timedelta(days=1), [[0.1]], True])
+@pytest.mark.parametrize(
+    "delta", [-1, float("nan"), dt.timedelta(days=1), np.timedelta64(1, "D"), [[0.1]], True]
+)
 def test_delta_for_all_columns_is_a_number_of_deviations(delta):
     frame, y = table()
     model = PSiLONRegressor(**QUICK).fit(frame, y)

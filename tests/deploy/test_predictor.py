@@ -179,6 +179,12 @@ def test_tables_that_would_be_misread_are_refused(tmp_path):
         predictor.predict(X.assign(flag=1))
     with pytest.raises(ValueError, match=r"'town' must hold words, as in training. Got 2.5"):
         predictor.predict(X.assign(town=2.5))
+    days = pd.date_range("2024-01-01", periods=120)
+    for wrong in (days, days - days[0], days.date):
+        with pytest.raises(ValueError, match="'town' must hold words, as in training"):
+            predictor.predict(X.assign(town=wrong))
+        with pytest.raises(ValueError, match="'size' must hold numbers, as in training"):
+            predictor.predict(X.assign(size=wrong))
 
 
 def test_numbers_that_are_levels_are_read(tmp_path):
@@ -244,10 +250,16 @@ def test_wrong_questions_and_formats_are_refused(tmp_path):
         predictor.certified_radius(X)
     with pytest.raises(ValueError, match="'delta'"):
         predictor.output_range(X, {"town": 1.0})
-    for wrong in (-1.0, True, datetime.timedelta(days=1), "any", [1.0] * 7):
+    for wrong in (-1.0, True, datetime.timedelta(1), np.timedelta64(1, "D"), "any", [1.0] * 7):
         with pytest.raises(ValueError, match="at least 0"):
             predictor.output_range(X, wrong)
-    for name, wrong in (("size", datetime.timedelta(days=1)), ("size", "any"), ("when", -1)):
+    for name, wrong in (
+        ("size", datetime.timedelta(days=1)),
+        ("size", "any"),
+        ("size", np.timedelta64(1, "D")),
+        ("when", -1),
+        ("when", np.timedelta64(1, "M")),
+    ):
         with pytest.raises(ValueError, match=f"of column '{name}' must be .* at least 0"):
             predictor.output_range(X, {name: wrong})
     with pytest.raises(ValueError, match=r"'method' must be one of .*Got 'linear'"):

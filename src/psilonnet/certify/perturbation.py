@@ -294,7 +294,7 @@ def _checked(name: str, given: Any, kind: str) -> Any:
     # NumPy's own conversion of a pandas Timedelta drops its nanoseconds.
     amount = given.to_timedelta64() if hasattr(given, "to_timedelta64") else given
     if isinstance(amount, (datetime.timedelta, np.timedelta64)):
-        amount = np.timedelta64(amount) / np.timedelta64(1, "D") if kind in DAYS else None
+        amount = _in_days(amount) if kind in DAYS else None
     if is_real(amount) and amount >= 0 and (kind != "category" or amount == 0):
         return float(amount)
     raise ValueError(
@@ -302,6 +302,14 @@ def _checked(name: str, given: Any, kind: str) -> Any:
         "a number of days or a timedelta of at least 0 for times and durations, 0 or 'any' for "
         f"categories. Got {given!r}."
     )
+
+
+def _in_days(amount: Any) -> float | None:
+    """Return a timedelta in days; months and years have no length of their own."""
+    try:
+        return float(np.timedelta64(amount) / np.timedelta64(1, "D"))
+    except TypeError:
+        return None
 
 
 def _states(encoder: TableEncoder, k: int) -> tuple[Array, Array]:

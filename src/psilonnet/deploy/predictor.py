@@ -36,6 +36,7 @@ LARGEST_LOG = 700.0  # beyond it, a mean would overflow
 DAYS = ("time", "duration")  # kinds of columns whose unit is a day
 BOOLS = (bool, np.bool_)
 SPANS = (datetime.timedelta, np.timedelta64)
+NO_WORDS = (numbers.Number, datetime.date, np.datetime64, *SPANS)
 BLOCK = 1024  # rows that are computed at a time
 NEAR_BLOCK = 64  # rows whose neighbourhoods are looked at at a time: they take more memory
 LEAST = 2.0**-500  # no product of two such numbers underflows
@@ -809,14 +810,15 @@ def _floats(name: str, cells: Any) -> Array:
     values = _cells(cells)
     if values.dtype.kind in "fiu":
         return values.astype(float)
-    return np.array([_as_float(name, cell) for cell in values.tolist()], dtype=float)
+    given = list(values) if values.dtype.kind in "mM" else values.tolist()  # else they were numbers
+    return np.array([_as_float(name, cell) for cell in given], dtype=float)
 
 
 def _as_float(name: str, cell: Any) -> float:
     if _is_missing(cell):
         return math.nan
     usual = isinstance(cell, (numbers.Real, decimal.Decimal))
-    if usual and not isinstance(cell, BOOLS):
+    if usual and not isinstance(cell, (*BOOLS, *SPANS)):
         try:
             return float(cell)
         except OverflowError:  # a whole number of more than 300 digits
@@ -867,7 +869,7 @@ def _words(name: str, cells: Any, levels: list[str]) -> Array:
     words[:] = [None if _is_missing(cell) else _word(cell) for cell in values.tolist()]
     if not any(word in levels for word in words):  # 0 and 1 are not False and True
         there = [cell for cell in values.tolist() if not _is_missing(cell)]
-        if there and all(isinstance(c, numbers.Number) and not isinstance(c, BOOLS) for c in there):
+        if there and all(isinstance(c, NO_WORDS) and not isinstance(c, BOOLS) for c in there):
             raise ValueError(f"Column {name!r} must hold words, as in training. Got {there[0]!r}.")
     return words
 
@@ -883,8 +885,10 @@ def _amount(delta: Any, of: str, kind: str) -> float:
     if hasattr(delta, "to_timedelta64"):  # NumPy's own conversion drops nanoseconds
         delta = delta.to_timedelta64()
     if isinstance(delta, SPANS) and kind in DAYS:
-        delta = float(np.timedelta64(delta) / np.timedelta64(1, "D"))
-    usual = isinstance(delta, numbers.Real) and not isinstance(delta, BOOLS)
+        span = np.timedelta64(delta)
+        if np.datetime_data(span)[0] not in "YM":  # which have no length of their own
+            delta = float(span / np.timedelta64(1, "D"))
+    usual = isinstance(delta, numbers.Real) and not isinstance(delta, (*BOOLS, *SPANS))
     if usual and float(delta) >= 0 and math.isfinite(delta):
         return float(delta)
     raise ValueError(
