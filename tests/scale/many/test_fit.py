@@ -104,6 +104,23 @@ def test_runs_with_other_designs_or_folds_are_refused(tmp_path):
     assert len(index_of(fit_many(begun, estimator=same, **fit))) == 1
 
 
+class Halves:
+    """A splitter of one's own, which does not tell its settings."""
+
+    def split(self, x, y=None, groups=None):
+        rows = np.arange(len(x))
+        yield from ((rows[k::2], rows[1 - k :: 2]) for k in (0, 1))
+
+
+def test_run_with_a_splitter_of_ones_own_goes_on(tmp_path):
+    frame = stores()
+    frame = frame[frame.store == frame.store.iloc[0]]
+    for _ in range(2):  # the second time with another object, as another process has it
+        estimator = clone(FIXED).set_params(cv=Halves())
+        fit = {"by": "store", "target": "y", "out": tmp_path, "progress": False}
+        assert len(index_of(fit_many(frame, estimator=estimator, **fit))) == 1
+
+
 def test_negative_zero_is_zero(tmp_path):
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({"key": np.resize([0.0, -0.0, 0.5], 90), "x": rng.normal(size=90)})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
@@ -191,7 +192,8 @@ def _settings(schema: Any, by: str, target: str, estimator: BasePSiLON) -> dict[
     given = estimator.get_params(deep=False)
     parameters = parameters_to_data(given)
     if hasattr(given["cv"], "split"):
-        parameters["cv"] = repr(given["cv"])  # tells its settings
+        # Tells its settings; where it is in memory is none of them, and another in each process.
+        parameters["cv"] = re.sub(r" at 0x\w+", "", repr(given["cv"]))
     return {
         "format": FORMAT,
         "by": by,
