@@ -60,6 +60,16 @@ def test_fit_has_one_bar_that_ends_full(prune, bars, capsys):
     assert re.fullmatch(r"On held-out rows: R\^2 0\.\d+\.\n", capsys.readouterr().err)
 
 
+@pytest.mark.parametrize(("columns", "shown"), [("60", False), ("80", True)])
+def test_bar_of_a_narrow_terminal_has_no_loss_instead_of_half_of_it(
+    columns, shown, bars, monkeypatch
+):
+    monkeypatch.setenv("COLUMNS", columns)
+    PSiLONRegressor(**TWO, verbose=True).fit(X, X[:, 0])
+    (bar,) = bars
+    assert bool(bar.notes) == shown
+
+
 def test_bar_of_paths_that_are_extended_or_given_up_ends_full(bars):
     designs = [Design(directions="l2"), Design()]
     folds, recipe = make_folds(), replace(make_settings(designs=designs), may_extend=True)

@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from psilonnet._version import __version__
+from psilonnet.cli.lines import broken
 from psilonnet.cli.stopping import INTERRUPTED
 
 if TYPE_CHECKING:
@@ -35,13 +36,13 @@ def main() -> None:
         print(NOTHING_WRITTEN, file=sys.stderr)
         sys.exit(INTERRUPTED)
     except MISTAKES as error:
-        sys.exit(f"Error: {error}")
+        sys.exit(broken(f"Error: {error}"))
     finally:
         warnings.formatwarning = usual
 
 
 def _one_line(message: Warning | str, *_: object, **__: object) -> str:
-    return f"Warning: {message}\n"
+    return broken(f"Warning: {message}") + "\n"
 
 
 def _load_commands() -> Callable[[], None]:

@@ -44,6 +44,7 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,  # whose boxes cut off long options in a narrow terminal
 )
 
 
@@ -90,23 +91,28 @@ class _Page(str, Enum):
     markdown = "markdown"
 
 
-@app.command()
+@app.command(short_help="Fit a model to a table.")
 def fit(
     data: Data,
     target: Target,
-    out: Annotated[Path, typer.Option(help="Where the model is written.")],
+    out: Annotated[Path, typer.Option(metavar="FILE", help="Where the model is written.")],
     task: Kind = Task.auto,
     drop: Drop = None,
-    seed: Annotated[int, typer.Option(help="The same seed gives the same model.")] = 0,
+    seed: Annotated[
+        int, typer.Option(metavar="NUMBER", help="The same seed gives the same model.")
+    ] = 0,
     max_steps: Steps = None,
-    selection: Annotated[str, typer.Option(help=SELECTION)] = "balanced",
+    selection: Annotated[str, typer.Option(metavar="NAME", help=SELECTION)] = "balanced",
     prune: Annotated[
         bool, typer.Option(help="Make most weights exactly zero: a smaller, faster model.")
     ] = False,
-    loss: Annotated[str | None, typer.Option(help=LOSS)] = None,
+    loss: Annotated[str | None, typer.Option(metavar="NAME", help=LOSS)] = None,
     quantile: Annotated[
         list[float] | None,
-        typer.Option(help="The level for --loss quantile, such as 0.9; repeat it for several."),
+        typer.Option(
+            metavar="LEVEL",
+            help="The level for --loss quantile, such as 0.9; repeat it for several.",
+        ),
     ] = None,
     monotone: Monotone = None,
     words: Words = None,
@@ -137,13 +143,14 @@ def fit(
     print(f"Written to {out}.")
 
 
-@app.command()
+@app.command(short_help="Predict the rows of a table.")
 def predict(
     model: Model,
     data: Data,
     out: Out = None,
     keep: Annotated[
-        list[str] | None, typer.Option(help="A column to carry over, such as an id; repeat it.")
+        list[str] | None,
+        typer.Option(metavar="COLUMN", help="A column to carry over, such as an id; repeat it."),
     ] = None,
     proba: Annotated[
         bool, typer.Option(help="Write the probabilities of the classes instead.")
@@ -170,11 +177,14 @@ def predict(
     write_table(pl.DataFrame({**kept.to_dict(), **columns}), out)
 
 
-@app.command()
+@app.command(short_help="Write a model for machines without psilonnet.")
 def export(
     model: Model,
     out: Annotated[
-        Path, typer.Option(help="Where the model is written: a folder for numpy, a file for onnx.")
+        Path,
+        typer.Option(
+            metavar="PATH", help="Where the model is written: a folder for numpy, a file for onnx."
+        ),
     ],
     to: Annotated[
         _Format,
@@ -195,14 +205,17 @@ def export(
         print(f"Written to {out}: ONNX Runtime and others read it.")
 
 
-@app.command()
+@app.command(short_help="Prove what errors of its columns can do to a row.")
 def certify(
     model: Model,
     data: Data,
     out: Out = None,
     delta: Annotated[
         list[str] | None,
-        typer.Option(help="COLUMN=AMOUNT, in the unit of the column, or COLUMN=any; repeat it."),
+        typer.Option(
+            metavar="COLUMN=AMOUNT",
+            help="How far a column may be off, in its own unit, or COLUMN=any; repeat it.",
+        ),
     ] = None,
     method: Annotated[
         _Method | None,
@@ -242,15 +255,19 @@ def certify(
     write_table(pl.DataFrame(columns), out)
 
 
-@app.command()
+@app.command(short_help="Write one page about a model.")
 def report(
     model: Model,
-    out: Annotated[Path, typer.Option(help="Where the page is written, such as card.html.")],
+    out: Annotated[
+        Path, typer.Option(metavar="FILE", help="Where the page is written, such as card.html.")
+    ],
     data: Annotated[
-        Path | None, typer.Option(help="Rows that the model has not seen, as CSV or Parquet.")
+        Path | None,
+        typer.Option(metavar="FILE", help="Rows that the model has not seen, as CSV or Parquet."),
     ] = None,
     target: Annotated[
-        str | None, typer.Option(help="The column of --data with the truth, for a score.")
+        str | None,
+        typer.Option(metavar="COLUMN", help="The column of --data with the truth, for a score."),
     ] = None,
     format: Annotated[  # noqa: A002  # the name of the option
         _Page, typer.Option(help="markdown: a model card for the Hugging Face Hub.")
@@ -297,4 +314,4 @@ def _columns_of(name: str, values: Any, quantiles: tuple[float, ...]) -> dict[st
     return {f"{name} {k}": column for k, column in zip(which, values.T, strict=True)}
 
 
-app.command()(predict_files)
+app.command(short_help="Predict every row of many Parquet files.")(predict_files)

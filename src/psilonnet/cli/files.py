@@ -14,6 +14,7 @@ from typing import IO, TYPE_CHECKING, cast
 import polars as pl
 
 from psilonnet._files import check_place
+from psilonnet.cli.lines import say
 from psilonnet.tables import word_of
 
 if TYPE_CHECKING:
@@ -141,7 +142,7 @@ def with_target(table: pl.DataFrame, target: str, path: Path) -> pl.DataFrame:
     if len(rows) == 0:
         raise ValueError(f"{str(path)!r} has no row with a value in {target!r}.")
     if len(rows) < len(table):
-        print(f"{len(table) - len(rows)} rows without {target!r} are left out.", file=sys.stderr)
+        say(f"{len(table) - len(rows)} rows without {target!r} are left out.")
     return rows
 
 

@@ -27,23 +27,35 @@ from psilonnet.cli.rows import DayFirst, Decimal, Words, read_training, text_sty
 from psilonnet.cli.stopping import stopped
 
 
-@app.command()
+@app.command(short_help="Fit one model per group of a table.")
 def fit_many(
     data: Data,
-    by: Annotated[str, typer.Option(help="The column whose values are the groups.")],
+    by: Annotated[
+        str, typer.Option(metavar="COLUMN", help="The column whose values are the groups.")
+    ],
     target: Target,
-    out: Annotated[Path, typer.Option(help="The folder of the models.")],
+    out: Annotated[Path, typer.Option(metavar="FOLDER", help="The folder of the models.")],
     task: Kind = Task.auto,
     drop: Drop = None,
-    seed: Annotated[int, typer.Option(help="The same seed gives the same models.")] = 0,
-    width: Annotated[int, typer.Option(help="Neurons in a layer; fewer are faster.")] = 128,
+    seed: Annotated[
+        int, typer.Option(metavar="NUMBER", help="The same seed gives the same models.")
+    ] = 0,
+    width: Annotated[
+        int, typer.Option(metavar="NUMBER", help="Neurons in a layer; fewer are faster.")
+    ] = 128,
     max_steps: Steps = None,
     strength: Annotated[
         float | None,
-        typer.Option(help="Strength of the regularisation; default: chosen for each group."),
+        typer.Option(
+            metavar="NUMBER",
+            help="Strength of the regularisation; default: chosen for each group.",
+        ),
     ] = None,
     cluster: Annotated[
-        str | None, typer.Option(help="'local' for all cores through Ray, or a Ray address.")
+        str | None,
+        typer.Option(
+            metavar="ADDRESS", help="'local' for all cores through Ray, or a Ray address."
+        ),
     ] = None,
     monotone: Monotone = None,
     words: Words = None,

@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 FEW_CLASSES = 10
 Data = Annotated[Path, typer.Argument(help="A CSV or Parquet file with a row of column names.")]
 Model = Annotated[Path, typer.Argument(help="A model file written by 'psilonnet fit'.")]
-Out = Annotated[Path | None, typer.Option(help="A CSV or Parquet file; default: the terminal.")]
+Out = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="A CSV or Parquet file; default: the terminal."),
+]
 
 
 class Task(str, Enum):
@@ -27,21 +30,29 @@ class Task(str, Enum):
     regression = "regression"
 
 
-Target = Annotated[str, typer.Option(help="The column to predict.")]
+Target = Annotated[str, typer.Option(metavar="COLUMN", help="The column to predict.")]
 Kind = Annotated[
     Task,
     typer.Option(
         help="What is predicted. auto: words, or few different whole numbers, are classes."
     ),
 ]
-Drop = Annotated[list[str] | None, typer.Option(help="A column to leave out; repeat it.")]
+Drop = Annotated[
+    list[str] | None, typer.Option(metavar="COLUMN", help="A column to leave out; repeat it.")
+]
 Monotone = Annotated[
     list[str] | None,
-    typer.Option(help="COLUMN=+1 (must not fall) or COLUMN=-1 (must not rise); repeat it."),
+    typer.Option(
+        metavar="COLUMN=SIGN",
+        help="COLUMN=+1 (must not fall) or COLUMN=-1 (must not rise); repeat it.",
+    ),
 ]
 Steps = Annotated[
     int | None,
-    typer.Option(help="Steps of training; fewer are faster. Default: by the number of rows."),
+    typer.Option(
+        metavar="NUMBER",
+        help="Steps of training; fewer are faster. Default: by the number of rows.",
+    ),
 ]
 
 

@@ -8,7 +8,8 @@ from typing import Annotated
 
 import typer
 
-from psilonnet.cli.rows import DayFirst, Decimal, say, text_style
+from psilonnet.cli.lines import say
+from psilonnet.cli.rows import DayFirst, Decimal, text_style
 from psilonnet.cli.stopping import stopped
 from psilonnet.tables import TEXT_KINDS
 
@@ -22,22 +23,28 @@ class _Runtime(str, Enum):
 
 def predict_files(
     model: Annotated[
-        Path, typer.Argument(help="A model file, or a folder written by export_numpy.")
+        Path,
+        typer.Argument(help="A model file, or a folder written by export_numpy."),
     ],
     files: Annotated[
-        list[str], typer.Argument(help="Parquet files, folders or patterns such as 'in/*.parquet'.")
+        list[str],
+        typer.Argument(help="Parquet files, folders or patterns such as 'in/*.parquet'."),
     ],
-    out: Annotated[Path, typer.Option(help="The folder for the predictions.")],
+    out: Annotated[Path, typer.Option(metavar="FOLDER", help="The folder for the predictions.")],
     keep: Annotated[
-        list[str] | None, typer.Option(help="A column to carry over, such as an id; repeat it.")
+        list[str] | None,
+        typer.Option(metavar="COLUMN", help="A column to carry over, such as an id; repeat it."),
     ] = None,
     cluster: Annotated[
-        str | None, typer.Option(help="'local', or the address of a Ray cluster.")
+        str | None,
+        typer.Option(metavar="ADDRESS", help="'local', or the address of a Ray cluster."),
     ] = None,
     runtime: Annotated[
         _Runtime, typer.Option(help="numpy: float64, certified; onnx: float32, faster.")
     ] = _Runtime.numpy,
-    block_rows: Annotated[int, typer.Option(help="Rows per output file, about.")] = 1_000_000,
+    block_rows: Annotated[
+        int, typer.Option(metavar="NUMBER", help="Rows per output file, about.")
+    ] = 1_000_000,
     decimal: Decimal = None,
     day_first: DayFirst = None,
 ) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from enum import Enum
 from typing import TYPE_CHECKING, Annotated, cast
 
@@ -10,6 +9,7 @@ import polars as pl
 import typer
 
 from psilonnet.cli.files import check_column, code_columns, has_types, read_table
+from psilonnet.cli.lines import say
 from psilonnet.tables import TEXT_KINDS, CategoryCode, Column, TextCells, TextError, TextStyle
 
 if TYPE_CHECKING:
@@ -38,7 +38,8 @@ DayFirst = Annotated[
     ),
 ]
 Words = Annotated[
-    list[str] | None, typer.Option(help="A column to read as words, like a code; repeat it.")
+    list[str] | None,
+    typer.Option(metavar="COLUMN", help="A column to read as words, like a code; repeat it."),
 ]
 
 
@@ -199,8 +200,3 @@ class _Lines:
             say(f"Read as {noun}: {', '.join(columns)}.")
         for line in self.lost:
             say(line)
-
-
-def say(line: str) -> None:
-    """Print a line for the user that is no result."""
-    print(line, file=sys.stderr)

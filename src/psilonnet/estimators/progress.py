@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import sys
 from math import isfinite
+from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Any
 
 from tqdm.auto import tqdm
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from psilonnet.estimators.problem import View
 
 OVERHEAD = 30_000  # what a step of a network costs besides, in parameters
+ROOMY = 80  # columns of a terminal in which the loss fits beside the bar
 
 
 class Progress:
@@ -35,7 +37,9 @@ class Progress:
         total = sum(steps * _step_cost(view) for view, steps in views)
         if self.shown and not self.lines:
             form = "{desc}: {percentage:3.0f}%|{bar}| {elapsed} gone, {remaining} left{postfix}"
-            self._bar = tqdm(total=total, leave=False, bar_format=form, desc="Fitting")
+            self._bar = tqdm(
+                total=total, leave=False, bar_format=form, desc="Fitting", dynamic_ncols=True
+            )
 
     def begin(self, stage: str, steps: int, view: View, times: int = 0) -> None:
         """Name the stage that begins; one that was not planned counts so many times its members."""
@@ -59,8 +63,8 @@ class Progress:
             self._bar.refresh()
 
     def tell(self, loss: float) -> None:
-        """Show the mean held-out loss."""
-        if self._bar is not None and isfinite(loss):
+        """Show the mean held-out loss, where the terminal has room for it."""
+        if self._bar is not None and isfinite(loss) and _columns() >= ROOMY:
             self._bar.set_postfix_str(f"held-out loss {loss:.4g}", refresh=False)
 
     def end(self, words: str) -> None:
@@ -76,6 +80,11 @@ def _step_cost(view: View) -> float:
     """Return about what a step costs, in parameters."""
     inputs = view.problem.x.shape[1] * view.design.pieces
     return inputs * view.width + view.depth * view.width**2 + OVERHEAD
+
+
+def _columns() -> int:
+    """Return how wide the terminal is; a notebook is wide enough."""
+    return get_terminal_size((ROOMY, 24)).columns
 
 
 def shows_bar(verbose: Any) -> bool:
