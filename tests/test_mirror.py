@@ -17,7 +17,6 @@ OF_A_FLOOR = {
 # Modules without a file of tests, and the file that tests them.
 TESTED_BY = {
     "certify/box": "certify/test_rounding",
-    "certify/column_bounds": "estimators/test_base",
     "certify/combinations": "certify/test_rounding",
     "certify/counterexamples": "estimators/test_counterexamples",
     "certify/forward_error": "certify/test_rounding",

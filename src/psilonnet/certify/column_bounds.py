@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
@@ -54,25 +55,37 @@ class ColumnBounds:
         lines = []
         if is_number.any():
             total = self.per_standard_deviation[is_number].sum()
+            factor = _factor_words(total) if is_log else ""
             lines = [
                 "Proven: if every number moves by at most one standard deviation, "
                 "and nothing else moves,",
-                f"{what_moves} by at most {total:.4g}{_factor_words(total) if is_log else ''}.",
+                f"{what_moves} by at most {_at_least(total)}{factor}.",
             ]
         lines.append("The columns that can move it most:")
         days = {"time": "one day", "duration": "one day"}
         units = {"category": "a change of level", "number": "one unit", **days}
         for k in np.argsort(-self.per_standard_deviation)[:5]:
-            line = f"  {encoder.names[k]}: at most {self.per_unit[k]:.4g} for "
+            line = f"  {encoder.names[k]}: at most {_at_least(self.per_unit[k])} for "
             line += units[encoder.kinds[k]]
             if is_number[k]:
-                line += f", {self.per_standard_deviation[k]:.4g} for one standard deviation"
+                line += f", {_at_least(self.per_standard_deviation[k])} for one standard deviation"
             lines.append(line)
         return lines
 
 
+def _at_least(value: float) -> str:
+    """Return four digits of a limit, rounded up so that they are a limit, too."""
+    if not math.isfinite(value):
+        return f"{value}"
+    exact = Decimal(float(value))
+    rounded = round(exact, 3 - exact.adjusted())
+    if float(rounded) < value:
+        rounded += Decimal(1).scaleb(exact.adjusted() - 3)
+    return f"{rounded:,.0f}" if 10_000 <= rounded < 10**15 else f"{float(rounded):.4g}"
+
+
 def _factor_words(move: float) -> str:
-    factor = f"{math.exp(move):.4g}" if move < FACTOR_LOG else f"exp({move:.4g})"
+    factor = _at_least(math.exp(move)) if move < FACTOR_LOG else f"exp({_at_least(move)})"
     return f", and the mean changes by a factor of at most {factor}"
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
+from psilonnet._names import did_you_mean
 from psilonnet._numbers import is_real
 from psilonnet.certify.box import Box, Jump
 from psilonnet.certify.rounding import UNIT
@@ -282,7 +283,7 @@ def _known(names: Any, encoder: TableEncoder, *, keep: bool = False) -> list[Any
     if unknown:
         raise ValueError(
             f"The names in 'delta' must be columns of the table. These are not: {unknown}. The "
-            f"columns are {list(encoder.names)}."
+            f"columns are {list(encoder.names)}.{did_you_mean(unknown, encoder.names)}"
         )
     return list(names) if keep else [str(name) for name in names]
 

@@ -8,12 +8,12 @@ import io
 import re
 import sys
 from collections import Counter
-from difflib import get_close_matches
 from typing import IO, TYPE_CHECKING, cast
 
 import polars as pl
 
 from psilonnet._files import check_place
+from psilonnet._names import did_you_mean
 from psilonnet.cli.lines import say
 from psilonnet.tables import word_of
 
@@ -149,9 +149,7 @@ def with_target(table: pl.DataFrame, target: str, path: Path) -> pl.DataFrame:
 def check_column(name: str, table: pl.DataFrame, path: Path) -> None:
     """Refuse a column that the table does not have."""
     if name not in table.columns:
-        lower = {known.lower(): known for known in table.columns}
-        near = get_close_matches(name.lower(), lower, 1)
-        hint = f" Did you mean {lower[near[0]]!r}?" if near else ""
+        hint = did_you_mean([name], table.columns)
         raise ValueError(f"{str(path)!r} has no column {name!r}. It has {table.columns}.{hint}")
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
+from psilonnet._names import did_you_mean
 from psilonnet._numbers import is_real
 from psilonnet.tables import BOOLEANS, CategoryCode
 
@@ -52,7 +53,7 @@ def read_signs(given: Any, names: Sequence[str]) -> Array:
         if unknown:
             raise ValueError(
                 "The keys of 'monotonic_cst' must be columns of the table. These are not: "
-                f"{unknown}. The columns are {list(names)}."
+                f"{unknown}. The columns are {list(names)}.{did_you_mean(unknown, names)}"
             )
         for name, sign in given.items():
             signs[list(names).index(str(name))] = int(sign)
