@@ -35,7 +35,7 @@ html_sidebars = {"index": []}
 html_theme_options = {
     "show_prev_next": False,
     "navbar_align": "left",
-    "secondary_sidebar_items": ["page-toc"],
+    "secondary_sidebar_items": {"**": ["page-toc"], "index": []},
     "footer_start": ["copyright"],
     "footer_end": [],
     "pygments_light_style": "tango",
@@ -53,7 +53,7 @@ sphinx_gallery_conf = {
     "remove_config_comments": True,
     "capture_repr": ("_repr_html_",),
     "show_signature": False,
-    "reset_modules": (),
+    "reset_modules": ("matplotlib",),  # the font size of one example is its own
     "min_reported_time": 1e9,
 }
 
