@@ -24,12 +24,12 @@ for ends in zip(low, model.predict(patients), high, strict=True):
 
 # %%
 # The larger the error, the wider the band that is proven to hold the prediction. Say that people
-# are treated from a prediction of 150 on (a limit that we made up). As long as a band stays on one
+# are treated from a prediction of 140 on (a limit that we made up). As long as a band stays on one
 # side of the limit, no error of that size can change the decision: so it is for the upper and lower
 # patient over the whole picture. The band of the middle one reaches the limit at the dot. Beyond it
 # the decision could change; that it does is not said.
 
-LIMIT = 150
+LIMIT = 140
 times = np.linspace(0, 6, 25)  # of 0.5 and 2
 ranges = [model.output_range(patients, {"bmi": 0.5 * t, "bp": 2 * t}) for t in times]
 lows, highs = (np.array([ends[k] for ends in ranges]) for k in (0, 1))
@@ -43,10 +43,9 @@ for k, color in enumerate(["#2a6f97", "#d1792f", "#8f5aa8"]):
     ax.plot(times, np.full(len(times), model.predict(patients)[k]), color=color, linewidth=2)
     could_flip = (lows[:, k] < LIMIT) & (highs[:, k] >= LIMIT)
     if could_flip.any():
-        first = times[could_flip.argmax()]
-        ax.plot(first, LIMIT, "o", color=color, markersize=8)
-        words = "beyond this error the decision could change"
-        ax.text(first, LIMIT - 26, words, color=color, ha="center")
+        ax.plot(times[could_flip.argmax()], LIMIT, "o", color=color, markersize=8)
+        words = "beyond the dot the decision could change"
+        ax.text(times[-1], LIMIT - 26, words, color=color, ha="right")
 ax.set(
     xlim=(0, times[-1]),
     xticks=range(7),
