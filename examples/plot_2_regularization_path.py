@@ -33,7 +33,7 @@ for selection in ("accurate", "balanced", "provable"):
 
 # %%
 # The same snapshots over the strength of the regularisation, with the loss on top and the bound
-# below it. For rows normalised in L2 (orange and violet) the bound falls as the strength rises. For
+# below it. For rows normalised in L2 (orange) the bound falls as the strength rises. For
 # rows normalised in L1 (blue) it is small from the beginning. At the bottom is near-sparsity: the
 # larger it is, the fewer weights carry most of a row.
 

@@ -52,7 +52,7 @@ print(f"predictor.py: {code:.0f} kB")
 print(f"R2 {model.score(rows, y[350:]):.3f}, pruned {pruned.score(rows, y[350:]):.3f}")
 
 # %%
-# Of each folder, ``predictor.py`` is 41 kB of plain Python, the same for every model.
+# Of each folder, ``predictor.py`` is some 40 kB of plain Python, the same for every model.
 
 figure, axis = plt.subplots(figsize=(6.4, 2.6), layout="constrained")
 bars = axis.barh(list(kilobytes), list(kilobytes.values()), color="#2a6f97")
