@@ -47,7 +47,7 @@ def test_loaded_and_freed_models_have_a_picture_without_selections(model, tmp_pa
     display = TradeOffDisplay.from_estimator(psilonnet.load(tmp_path / "model.psilon"))
     assert display.selections == {}
     assert all("%" in word for word in _texts(display))
-    assert display.ax_.get_xlabel() == "bound   (ringed: in use, with weights)"
+    assert display.ax_.get_xlabel() == "bound\nringed: in use, with weights"
     display.figure_.canvas.draw()
 
 

@@ -89,7 +89,7 @@ class TradeOffDisplay:
         _write(ax, [(b, a, words) for (a, b), words in averages.items()], up=-1)
         notes = ["ringed: in use, with weights"]
         notes += ["diamonds: averages by selection"] if averages else []
-        ax.set(xlabel=f"bound   ({'; '.join(notes)})", ylabel="held-out loss")
+        ax.set(xlabel=f"bound\n{'; '.join(notes)}", ylabel="held-out loss")
         name_designs(ax)
         quieten(ax)
         self.ax_, self.figure_ = ax, ax.figure
