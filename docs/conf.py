@@ -23,6 +23,7 @@ exclude_patterns = ["_build", "**/README.md", "sg_execution_times.rst", "auto_ex
 autosummary_generate = True
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"
+toc_object_entries_show_parents = "hide"  # there is room for names of methods only
 numpydoc_class_members_toctree = False
 numpydoc_show_class_members = False
 templates_path = ["_templates"]
