@@ -106,6 +106,12 @@ def test_no_rows_are_refused():
         Certifier(nn.Linear(2, 1)).is_robust(torch.zeros(0, 2), 0.1)
 
 
+@pytest.mark.parametrize("shape", [(3,), (2, 4), (1, 2, 3)])
+def test_rows_of_another_shape_are_refused(shape):
+    with pytest.raises(ValueError, match=r"matrix with 3 columns.*Got the shape \("):
+        Certifier(nn.Sequential(nn.Linear(3, 2))).certified_radius(torch.zeros(shape))
+
+
 def test_an_unknown_method_is_refused():
     with pytest.raises(ValueError, match="'method' must be one of"):
         Certifier(nn.Sequential(nn.Linear(2, 1))).certified_radius(

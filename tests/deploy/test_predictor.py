@@ -271,6 +271,8 @@ def test_wrong_questions_and_formats_are_refused(tmp_path):
     manifest.write_text(json.dumps({"format": 99}))
     with pytest.raises(ValueError, match="format 99"):
         Predictor(tmp_path)
+    with pytest.raises(FileNotFoundError, match="no exported model in"):
+        Predictor(tmp_path / "nowhere")
 
 
 def test_export_reads_decimals_and_columns_that_are_not_used(tmp_path):

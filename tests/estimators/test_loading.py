@@ -26,6 +26,8 @@ MUTATIONS = size(500, long=50_000)
 def test_missing_file_and_foreign_files_are_named(tmp_path):
     with pytest.raises(FileNotFoundError, match="no model file at"):
         psilonnet.load(tmp_path / "nothing")
+    with pytest.raises(FileNotFoundError, match="folder of export_numpy is read by"):
+        psilonnet.load(tmp_path)
     (tmp_path / "text").write_text("hello")
     with pytest.raises(ModelFileError, match="not a model file"):
         psilonnet.load(tmp_path / "text")

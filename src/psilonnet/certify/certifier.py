@@ -185,6 +185,11 @@ class Certifier:
             raise ValueError("There must be at least one row to prove something about. Got none.")
         if self.encoder is None:
             x = torch.as_tensor(rows, dtype=torch.float64)
+            if x.ndim != 2 or x.shape[1] != self.net.columns:
+                raise ValueError(
+                    f"Rows must be a matrix with {self.net.columns} columns, one for each input of "
+                    f"the network. Got the shape {tuple(x.shape)}."
+                )
             return x, given.plain_box(x), 0.0
         encoded = self.encoder.encode(rows)
         reading_error = reading_errors(self.encoder).max(initial=0.0)

@@ -90,7 +90,10 @@ def read_model_arrays(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dic
     """
     path = Path(path)
     if not path.is_file():
-        raise FileNotFoundError(f"There is no model file at {str(path)!r}.")
+        hint = " A folder of export_numpy is read by psilonnet.deploy.Predictor."
+        raise FileNotFoundError(
+            f"There is no model file at {str(path)!r}.{hint if path.is_dir() else ''}"
+        )
     try:
         # The header is checked against the size of the file before anything is allocated.
         with safe_open(path, "np") as file:

@@ -268,7 +268,10 @@ class Predictor:
 
 def read_export(folder: Any) -> tuple[dict[str, Any], bytes]:
     """Return the manifest of an exported model, and the weights that it belongs to."""
-    manifest = json.loads((Path(folder) / "manifest.json").read_text(encoding="utf-8"))
+    facts = Path(folder) / "manifest.json"
+    if not facts.is_file():
+        raise FileNotFoundError(f"There is no exported model in {str(folder)!r}.")
+    manifest = json.loads(facts.read_text(encoding="utf-8"))
     if manifest.get("format") != FORMAT:
         raise ValueError(
             f"This file reads exports of format {FORMAT}. The folder {str(folder)!r} has "
