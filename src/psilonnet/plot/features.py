@@ -66,8 +66,9 @@ class FeatureSensitivityDisplay:
         ax.invert_yaxis()
         ax.margins(x=0.12)
         ax.set_xlabel(
-            "proven: the most that the output moves if this column\n"
-            "alone moves by one standard deviation, or to another level"
+            "proven: the most that the output moves\n"
+            "if this column alone moves by one standard\n"
+            "deviation, or to another level"
         )
         left = len(self.sensitivity) - len(order)
         if left > 0:
