@@ -83,6 +83,18 @@ def test_bar_of_paths_that_are_extended_or_given_up_ends_full(bars):
     assert bar.n == pytest.approx(bar.total)
 
 
+def test_bar_of_a_stopped_fit_is_closed_before_its_traceback_is_shown(bars, monkeypatch):
+    def press(_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Progress, "step", press)
+    with pytest.raises(KeyboardInterrupt) as stopped:
+        PSiLONRegressor(**TWO, verbose=True).fit(X, X[:, 0])
+    (bar,) = bars
+    assert bar.disable  # while the traceback is held
+    assert stopped.tb is not None
+
+
 def test_real_bar_names_its_stages(capsys):
     PSiLONRegressor(**TWO, verbose=True).fit(X, X[:, 0])
     said = capsys.readouterr().err

@@ -10,6 +10,7 @@ minimises what it would minimise alone.
 from __future__ import annotations
 
 from collections.abc import Generator, Hashable
+from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
@@ -90,13 +91,14 @@ class Job:
 def finish(fitting: Fitting[Any], callbacks: tuple[Callback, ...] = ()) -> None:
     """Train what a fit asks for, with further callbacks, until it asks for nothing more."""
     outcome: Outcome = None
-    while True:
-        asked = _advance(fitting, outcome)
-        if asked is None:
-            return
-        if isinstance(asked, Exception):
-            raise asked
-        outcome = _run_alone(replace(asked, callbacks=(*asked.callbacks, *callbacks)))
+    with closing(fitting):  # whose bar would else stay below the traceback of Ctrl-C
+        while True:
+            asked = _advance(fitting, outcome)
+            if asked is None:
+                return
+            if isinstance(asked, Exception):
+                raise asked
+            outcome = _run_alone(replace(asked, callbacks=(*asked.callbacks, *callbacks)))
 
 
 class Fits(Protocol):
