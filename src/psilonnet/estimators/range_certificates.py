@@ -156,6 +156,7 @@ class RangeCertificates(FittedModel):
 
     def _ranges(self, X: Any, delta: Any, method: str) -> tuple[Array, Array]:
         """Return what holds all predictions in the boxes, both of shape (rows, targets)."""
+        check_is_fitted(self)
         rows = self._read(X, reset=False)
         outputs, down, up = self._certifier.output_moves(rows, delta, method=method)
         limits: tuple[Array, Array] = self.target_.limits(outputs, down, up)
