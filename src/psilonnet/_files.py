@@ -22,6 +22,12 @@ def check_place(path: Path) -> None:
         raise FileNotFoundError(f"There is no folder {str(path.parent)!r} to write to: make it.")
 
 
+def check_folder(path: Path) -> None:
+    """Refuse a file where a folder is written."""
+    if path.exists() and not path.is_dir():
+        raise NotADirectoryError(f"{str(path)!r} is a file: name a folder to write to.")
+
+
 @contextmanager
 def written(path: Path) -> Iterator[Path]:
     """Give a file aside to write to; flush it to the disk and move it into place at the end.

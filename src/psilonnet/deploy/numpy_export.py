@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from psilonnet._files import remove_asides, written
+from psilonnet._files import check_folder, remove_asides, written
 from psilonnet.deploy import predictor
 from psilonnet.deploy.views import shared_views
 
@@ -68,8 +68,7 @@ def _write_files(folder: Path, text: str, weights: bytes) -> None:
     looks for them under both names, so the move of the manifest is the moment of the change.
     """
     is_new = not folder.exists()
-    if not (is_new or folder.is_dir()):
-        raise NotADirectoryError(f"{str(folder)!r} is a file: name a folder to write to.")
+    check_folder(folder)
     folder.mkdir(parents=True, exist_ok=True)
     old, new = (folder / name for name in predictor.WEIGHTS)
     facts, code = folder / "manifest.json", folder / "predictor.py"

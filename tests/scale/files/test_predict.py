@@ -135,6 +135,9 @@ def test_arguments_are_checked(model, files, tmp_path):
         quietly(model, files, tmp_path / "out", keep="id")
     with pytest.raises(ValueError, match=r"different names.*\['id'\]"):
         quietly(model, files, tmp_path / "out", keep=["id", "id"])
+    (tmp_path / "file").touch()
+    with pytest.raises(NotADirectoryError, match="file' is a file: name a folder to write to"):
+        quietly(model, files, tmp_path / "file")
     with pytest.raises(ValueError, match="choose another 'out'"):
         quietly(model, files, files)
     with pytest.raises(TypeError, match="must be a fitted psilonnet estimator"):

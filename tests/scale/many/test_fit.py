@@ -121,6 +121,12 @@ def test_run_with_a_splitter_of_ones_own_goes_on(tmp_path):
         assert len(index_of(fit_many(frame, estimator=estimator, **fit))) == 1
 
 
+def test_a_file_in_place_of_the_folder_is_refused(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(NotADirectoryError, match="file' is a file: name a folder to write to"):
+        fit_many(stores(), by="store", target="y", out=tmp_path / "file", estimator=FIXED)
+
+
 def test_negative_zero_is_zero(tmp_path):
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({"key": np.resize([0.0, -0.0, 0.5], 90), "x": rng.normal(size=90)})

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from tqdm.auto import tqdm
 
-from psilonnet._files import remove_asides
+from psilonnet._files import check_folder, remove_asides
 from psilonnet._warnings import warn_user
 from psilonnet.scale.cells import outcomes
 from psilonnet.scale.failures import SomeFailedError, warn_far
@@ -127,6 +127,7 @@ def predict_files(
             f"{keep!r} and {block_rows!r} instead."
         )
     folder = Path(out).resolve()
+    check_folder(folder)
     found = find_files(files)
     check_apart(found.values(), folder)
     exported = export_model(model, runtime)

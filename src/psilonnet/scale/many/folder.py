@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from psilonnet._extras import require
-from psilonnet._files import written
+from psilonnet._files import check_folder, written
 from psilonnet.scale.many.keys import key_name
 
 if TYPE_CHECKING:
@@ -76,6 +76,7 @@ class ModelFolder:
         """Note the settings, or refuse others than those of the models that are there."""
         path = self.folder / "settings.json"
         if not path.is_file():
+            check_folder(self.folder)
             self.folder.mkdir(parents=True, exist_ok=True)
             with written(path) as aside:
                 aside.write_text(json.dumps(settings, indent=1))
