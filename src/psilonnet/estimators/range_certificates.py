@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from psilonnet.estimators.counterexamples import (
     check_budget,
@@ -137,6 +138,7 @@ class RangeCertificates(FittedModel):
 
     def _within(self, X: Any, low: Any, high: Any) -> tuple[list[Column], Tensor, Array, Array]:
         """Return rows and their outputs, and the ends of a range for each prediction."""
+        check_is_fitted(self)
         columns = self._read(X, reset=False)
         outputs = self._network_outputs(columns)
         shape = outputs.shape[:1] if self._one_target else outputs.shape
