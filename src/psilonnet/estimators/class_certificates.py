@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from psilonnet._warnings import warn_user
 from psilonnet.estimators.counterexamples import check_budget, class_goals, refuted_rows, verdicts
@@ -94,6 +95,7 @@ class ClassCertificates(FittedModel):
             "proven" (no move within delta changes the class), "refuted" (an attack found one that
             does) or "open".
         """
+        check_is_fitted(self)
         check_budget(budget)
         rows = self._read(X, reset=False)
         return verdicts(

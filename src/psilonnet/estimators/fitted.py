@@ -69,8 +69,6 @@ class FittedModel(BaseEstimator):  # type: ignore[misc]
 
     def _read(self, X: Any, *, reset: bool) -> list[Column]:
         """Return the columns of a table, checked as scikit-learn does."""
-        if not reset:
-            check_is_fitted(self)
         X = as_table(X, type(self).__name__)
         validate_data(self, X, reset=reset, skip_check_array=True)
         columns = read_columns(X)
@@ -84,6 +82,7 @@ class FittedModel(BaseEstimator):  # type: ignore[misc]
 
     def _outputs(self, X: Any) -> Array:
         """Return the same of a table, in the units of what is predicted."""
+        check_is_fitted(self)
         columns = self._read(X, reset=False)
         outputs = self._network_outputs(columns)
         self.encoder_.warn_far_outside(columns)
