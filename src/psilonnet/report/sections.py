@@ -153,10 +153,11 @@ def _bounds_table(model: Any) -> Html:
         moves, limits = [UNITS[kind]], [number(model.feature_sensitivity_raw_[k])]
         if kind != "category":
             days = "" if kind == "number" else " days"
-            moves.append(f"{number(model.encoder_.codes[k].scale)}{days} (one standard deviation)")
+            moves.append(f"{number(model.encoder_.codes[k].scale)}{days}")
             limits.append(number(model.feature_sensitivity_[k]))
         rows.append((_name(model, k), _lines(moves), _lines(limits)))
-    return table(("Column", "moves by", "output, at most"), rows, numbers=[2])
+    by = "moves by a unit, or by one standard deviation"
+    return table(("Column", by, "output, at most"), rows, numbers=[2])
 
 
 def _lines(words: list[str]) -> Html:
