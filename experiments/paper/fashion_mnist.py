@@ -2,7 +2,7 @@
 
 Every strength of the paper's grid is scouted with 2,000 steps under the full schedule's shape; the
 two next stronger than the best of each model get the paper's 20,000 steps. P is also pruned, and
-made deeper.
+made deeper, and the best P is trained once more to ask what linear bounds prove of it.
 
     python -m experiments.paper.fashion_mnist --data DIR [--cluster local] [--so-far]
 
@@ -68,7 +68,7 @@ def run_all(arguments: Namespace, sizes: Sizes = PAPER_SIZES) -> Study:
 
     run(scout_cells(sizes))
     run(full_cells(study, sizes) + depth_cells(study, sizes))
-    run(pruned_cells(study, sizes))
+    run(pruned_cells(study, sizes) + linear_cells(study, sizes))
     # Last and alone, so that no other cell runs beside it; the strength changes no time.
     run([sizes.cell("times", "all", 1e-4, steps=sizes.timed_steps)])
     return study
@@ -116,11 +116,23 @@ def depth_cells(study: Study, sizes: Sizes) -> list[Cell]:
 
 def pruned_cells(study: Study, sizes: Sizes) -> list[Cell]:
     """Return the training of the best P again, now with a pruning stage at its end."""
-    if not study.ranked("full", "P") or len(study.stage("full", "P")) < FINALISTS:
-        return []
-    strength = study.ranked("full", "P")[0][0]["reg_strength"]
     changes = [{"prune_steps": sizes.prune_steps, "row_norm": norm} for norm in sizes.row_norms]
-    return [sizes.cell("pruned", "P", strength, **own) for own in changes]
+    return [
+        sizes.cell("pruned", "P", strength, **own)
+        for strength in best_strength(study)
+        for own in changes
+    ]
+
+
+def linear_cells(study: Study, sizes: Sizes) -> list[Cell]:
+    """Return the training of the best P again, whose images linear bounds are asked about."""
+    return [sizes.cell("linear", "P", strength) for strength in best_strength(study)]
+
+
+def best_strength(study: Study) -> list[float]:
+    """Return the strength of the best P, or none as long as not all its finalists are trained."""
+    trained = study.ranked("full", "P") if len(study.stage("full", "P")) >= FINALISTS else []
+    return [cell["reg_strength"] for cell, _ in trained[:1]]
 
 
 def main() -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from experiments.paper.fashion_certificates import certificates
+from experiments.paper.fashion_certificates import certificates, linear_certificates
 from experiments.paper.images import image_parts
 from experiments.timing import interleaved
 from psilonnet.deploy import CompactNet
@@ -155,6 +155,11 @@ def _certified(cell: Cell, run: Run, parts: Parts) -> Cell:
     return {"certificates": certificates(PlainNet(take_members(run.net, 0)), parts.test)}
 
 
+def _linear(cell: Cell, run: Run, parts: Parts) -> Cell:
+    """Return what linear bounds prove of the net."""
+    return {"linear": linear_certificates(PlainNet(take_members(run.net, 0)), parts.test)}
+
+
 def _pruned(cell: Cell, run: Run, parts: Parts) -> Cell:
     """Return how much of a pruned net is left, before and after compaction."""
     net = take_members(run.net, 0)
@@ -187,7 +192,13 @@ def _depth(cell: Cell, run: Run, parts: Parts) -> Cell:
     return {f"{name}_milliseconds": 1e3 * value for name, value in seconds.items()}
 
 
-EXTRAS = {"scout": _no_extra, "full": _certified, "pruned": _pruned, "depth": _depth}
+EXTRAS = {
+    "scout": _no_extra,
+    "full": _certified,
+    "linear": _linear,
+    "pruned": _pruned,
+    "depth": _depth,
+}
 
 
 def relative_times(cell: Cell, parts: Parts) -> Cell:

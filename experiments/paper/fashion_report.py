@@ -15,6 +15,7 @@ from experiments.paper.fashion_study import (
     certificate_lines,
     depth_lines,
     edges,
+    linear_lines,
     missing,
     pruning_lines,
     scout_lines,
@@ -52,6 +53,13 @@ globally, proved in the box around each image, and not broken by projected gradi
 rivals, 2 starts of 20 steps). `published_distance_net` is the certified accuracy of
 L-infinity-distance nets, which are built for nothing else and were trained on all 60,000 images
 (arXiv:2102.05363).
+"""
+LINEAR = """
+### What linear bounds add
+
+The best P again, and the first 200 test images. Linear bounds are asked about the images that
+neither the global nor the local bound proves and that survive the attack (`asked`); times are of
+one core.
 """
 PRUNING = """
 ## P pruned at the end of training
@@ -142,6 +150,7 @@ def markdown(study: Study) -> str:
     text += [f"Chosen at the edge of their grids: {', '.join(edges(study)) or 'none'}.\n"]
     for title, section in (
         (CERTIFICATES, certificate_lines(study)),
+        (LINEAR, linear_lines(study)),
         (PRUNING, pruning_lines(study)),
         (DEPTH, depth_lines(study)),
     ):

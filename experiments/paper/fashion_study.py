@@ -108,6 +108,11 @@ def certificate_lines(study: Study) -> list[Line]:
     ]
 
 
+def linear_lines(study: Study) -> list[Line]:
+    """Return what linear bounds add to the certificates of the best P."""
+    return [line for _, result in study.stage("linear", "P") for line in result["linear"]]
+
+
 def pruning_lines(study: Study) -> list[Line]:
     """Return the best P before (trained without pruning) and after each pruning."""
     if not study.ranked("pruned", "P"):

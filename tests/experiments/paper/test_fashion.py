@@ -14,7 +14,12 @@ import pytest
 import torch
 
 from experiments.paper import fashion_nets, images
-from experiments.paper.fashion_certificates import box, certificates, margins
+from experiments.paper.fashion_certificates import (
+    box,
+    certificates,
+    linear_certificates,
+    margins,
+)
 from experiments.paper.fashion_mnist import STRENGTHS, Sizes, full_cells, run_all, scout_cells
 from experiments.paper.fashion_nets import MODELS, PLAN, bounds, compute, start_run
 from experiments.paper.fashion_report import claims, paper_lines, write_certificates, write_report
@@ -254,6 +259,20 @@ def test_certified_images_keep_their_class(folder, generator):
             assert (margins(net(moved)[0], label) > 0).all()
 
 
+def test_linear_bounds_prove_more_images_and_none_that_an_attack_breaks(folder):
+    parts = images.image_parts(folder)
+    run = start_run(TINY.cell("linear", "P", 1e-5, steps=150, width=12, depth=3), parts)
+    run.train()
+    lines = linear_certificates(PlainNet(take_members(run.net, 0)), parts.test)
+    for line in lines:
+        assert line["certified_global"] <= line["certified_local"] <= line["certified_linear"]
+        assert line["certified_linear"] <= line["attacked"] <= line["accuracy"]
+        assert line["asked"] / line["rows"] == pytest.approx(
+            line["attacked"] - line["certified_local"]
+        )
+    assert any(line["certified_linear"] > line["certified_local"] for line in lines)
+
+
 @pytest.fixture
 def study_arguments(folder, tmp_path):
     cells = tmp_path / "cells"
@@ -269,6 +288,7 @@ def test_study_fits_together(study_arguments, tmp_path, monkeypatch):
         "full": 14,
         "depth": 2,
         "pruned": 2,
+        "linear": 1,
         "times": 1,
     }
     assert not list((tmp_path / "cells").rglob("*.safetensors"))
@@ -284,7 +304,7 @@ def test_study_fits_together(study_arguments, tmp_path, monkeypatch):
     assert [line.split(",")[0] for line in lines] == list(MODELS)
     assert len((tmp_path / "fashion_mnist_certificates.csv").read_text().splitlines()) == 7
     text = (tmp_path / "fashion_mnist.md").read_text()
-    for title in ("claims", "Bounds", "Certified accuracy", "pruned", "other depths"):
+    for title in ("claims", "Bounds", "Certified accuracy", "linear", "pruned", "other depths"):
         assert title in text
     assert "0.7923" in text
     assert (tmp_path / "fashion_mnist.png").stat().st_size > 10_000
