@@ -125,17 +125,25 @@ def test_models_do_not_depend_on_the_default_dtype(name, tmp_path):
             np.testing.assert_array_equal(answer, first)
 
 
-def test_exports_do_not_depend_on_the_default_dtype(tmp_path):
+def test_numpy_export_does_not_depend_on_the_default_dtype(tmp_path):
     model, frame = fitted("pieces")
     expected = model.predict_proba(frame)
     for dtype in (torch.float32, torch.float64):
         with default_dtype(dtype):
             model.export_numpy(tmp_path / str(dtype))
-            model.export_onnx(tmp_path / f"{dtype}.onnx")
         predictor = Predictor(tmp_path / str(dtype))
         np.testing.assert_allclose(predictor.predict_proba(frame), expected, rtol=1e-9)
-    onnx = [(tmp_path / f"{dtype}.onnx").read_bytes() for dtype in (torch.float32, torch.float64)]
-    assert onnx[0] == onnx[1]
+
+
+def test_onnx_export_does_not_depend_on_the_default_dtype(tmp_path):
+    pytest.importorskip("onnx")  # a release is tested without it
+    model, _ = fitted("pieces")
+    files = []
+    for dtype in (torch.float32, torch.float64):
+        with default_dtype(dtype):
+            model.export_onnx(tmp_path / f"{dtype}.onnx")
+        files.append((tmp_path / f"{dtype}.onnx").read_bytes())
+    assert files[0] == files[1]
 
 
 def test_numbers_that_are_not_of_float32_are_never_rounded_in_silence(tmp_path):
