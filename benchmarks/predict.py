@@ -37,7 +37,7 @@ COLUMNS = (
     "dataset", "model", "latency_us", "frame_latency_us", "rows_per_s", "bytes", "memory_mb",
     "test_loss",
 )  # fmt: skip
-BLOCK = 100_000  # rows of one call
+BLOCK = 20_000  # rows of one call
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class Size:
     rounds: int
 
 
-FULL = Size(2000, "auto", 1_000_000, 300)
+FULL = Size(2000, "auto", 200_000, 300)
 QUICK = Size(300, 60, 20_000, 10)
 TINY = Size(60, 2, 100, 1)
 
