@@ -82,6 +82,8 @@ def _by_cases(
     net: AveragedNet, task: str, rows: tuple[Tensor, Tensor], size: float, asked: Tensor
 ) -> Tensor:
     x, y = rows
+    if not len(x):
+        return asked
     certifier = Certifier(net, progress=False)
     if task == "classification":
         held = certifier.is_robust_by_cases(x, size, asked.numpy(), budget=BUDGET)
