@@ -86,7 +86,7 @@ def linear_milliseconds(rows: int, steps: int) -> dict[str, float]:
     return found
 
 
-def auto_seconds(rows: int, steps: int | None) -> float:
+def auto_seconds(rows: int, steps: int | str) -> float:
     """Return how long "auto" takes for rows of a default model, at 0.1 standard deviations."""
     rng = np.random.default_rng(0)
     x = rng.normal(size=(2000 + rows, 20))
@@ -111,7 +111,7 @@ def main() -> None:
     print("two classes ", {name: round(value, 2) for name, value in two.items()})
     print("five classes", {name: round(value, 2) for name, value in five.items()}, "per margin")
     linear = linear_milliseconds(20 if given.tiny else 64, steps)
-    auto = auto_seconds(10 if given.tiny else 500, 2 if given.tiny else None)
+    auto = auto_seconds(10 if given.tiny else 500, 2 if given.tiny else "auto")
     print("linear, a row and network", {name: round(ms, 2) for name, ms in linear.items()})
     print(f"auto, all rows of a default model: {auto:.1f} s")
     two |= {**linear, "auto_seconds": auto}
