@@ -50,7 +50,7 @@ class Costs:
 
     fit: float = 2.0
     small_fit: float = 0.085
-    rows_per_second: float = 918_000.0
+    rows_per_second: float = 205_000.0
     cells_per_second: float = 244.0
     tasks_per_second: float = 614.0
     overhead: float = 0.005
