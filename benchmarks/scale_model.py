@@ -38,7 +38,7 @@ class Costs:
     Attributes
     ----------
     fit : seconds of one model inside a task (an assumption: see docs/past_one_machine.md)
-    small_fit : seconds of one network of width 64 on 150 rows, as it was measured
+    small_fit : seconds of one model of five networks of width 64 on 150 rows, as it was measured
     rows_per_second : rows that one core predicts, reading and writing included
     cells_per_second : results that the driver of run_cells takes and writes, each flushed to disk
     tasks_per_second : tasks that the drivers of fit_many and predict_files hand out; their workers
@@ -49,13 +49,13 @@ class Costs:
     """
 
     fit: float = 2.0
-    small_fit: float = 0.085
+    small_fit: float = 0.29
     rows_per_second: float = 205_000.0
     cells_per_second: float = 244.0
     tasks_per_second: float = 614.0
     overhead: float = 0.005
     footers_per_second: float = 2000.0
-    model_bytes: float = 23_300.0
+    model_bytes: float = 106_000.0
     index_bytes: float = 115.0
 
 
