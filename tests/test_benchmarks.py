@@ -65,7 +65,7 @@ def last_line(repo, module, *words):
         capture_output=True,
         text=True,
         check=True,
-        timeout=400,  # 60 s on a free core; no measure of speed
+        timeout=1200,  # most take a minute on a free core, shards five; no measure of speed
     )
     return json.loads(done.stdout.splitlines()[-1])
 

@@ -27,6 +27,7 @@ ROWS = 100
 SEEDS = (0,)
 SETTINGS: dict[str, dict[str, Any]] = {
     "default": {},
+    "400 steps": {"max_steps": 400},
     "1500 steps": {"max_steps": 1500},
     "ten folds": {"cv": 10},
 }
