@@ -6,6 +6,9 @@ import subprocess
 import sys
 
 import pytest
+from sklearn.datasets import load_diabetes
+from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestRegressor
+from sklearn.linear_model import LinearRegression
 
 import psilonnet
 
@@ -102,3 +105,12 @@ def test_python_blocks_of_pages_run(page, repo, capsys, tmp_path, monkeypatch):
         shown = "".join(re.findall(r"```text\n(.*?)```", (repo / page).read_text(), re.S))
         assert set(without_numbers(shown)) <= set(without_numbers(said))
         assert "moves no prediction by more than" in said
+
+
+def test_front_page_tells_what_other_models_reach_on_the_same_rows(repo):
+    x, y = load_diabetes(return_X_y=True, scaled=False)
+    others = (LinearRegression(), RandomForestRegressor(random_state=0),
+              HistGradientBoostingRegressor(random_state=0))  # fmt: skip
+    found = [f"{other.fit(x[:350], y[:350]).score(x[350:], y[350:]):.2f}" for other in others]
+    said = re.search(r"On these 92 new rows (.*?)\. `bp`", (repo / "README.md").read_text())
+    assert re.findall(r"\d\.\d\d", said[1]) == found

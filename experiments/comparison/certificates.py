@@ -29,6 +29,7 @@ from psilonnet.tables import read_columns
 from psilonnet.training import STRENGTHS, Narrowing, Plan, Rows, repeat_member, take_members
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from torch import Tensor
@@ -221,16 +222,45 @@ def ratios(lines: list[Cell]) -> dict[str, float]:
 def write_report(cells: list[Cell], results: StudyResults, path: Path) -> None:
     """Write what is finished as a table, with a note of what is not."""
     lines = [line for cell in cells if cell in results for line in results[cell]["lines"]]
-    words = ["# Right and proven, over right and surviving the attack: medians over the tables\n"]
+    of: dict[str, list[Cell]] = {
+        model: [] for model in dict.fromkeys(line["model"] for line in lines)
+    }
+    for line in lines:
+        of[line["model"]].append(line)
+    sides = ["surviving the attack", *METHODS]
+    words = ["# Shares of the rows that are right and proven to stay so: medians over the tables\n"]
     words += [missing_note(cells, results)]
-    head = ["model", "tables", *(f"{size}: {' / '.join(METHODS)}" for size in SIZES)]
-    words += [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
-    for model in dict.fromkeys(line["model"] for line in lines):
-        own = [line for line in lines if line["model"] == model]
+    words += _head_lines(["model", "tables", "right", *(_titled(size, sides) for size in SIZES)])
+    for model, own in of.items():
+        shown = [_medians(own, ["right"]), *(_medians(own, _shares_at(size)) for size in SIZES)]
+        words.append(_line([model, str(len(own)), *shown]))
+    words += ["\n# The same over what survives the attack: medians of the ratios\n"]
+    words += _head_lines(["model", "tables", *(_titled(size, METHODS) for size in SIZES)])
+    for model, own in of.items():
         found = ratios(own)
         shown = [" / ".join(f"{found[f'{m}_{size}']:.2f}" for m in METHODS) for size in SIZES]
-        words.append(f"| {' | '.join([model, str(len(own)), *shown])} |")
+        words.append(_line([model, str(len(own)), *shown]))
     path.write_text("\n".join(words) + "\n", encoding="utf-8")
+
+
+def _titled(size: float, sides: Sequence[str]) -> str:
+    return f"{size}: {' / '.join(sides)}"
+
+
+def _shares_at(size: float) -> list[str]:
+    return [f"attacked_{size}", *(f"{method}_proven_{size}" for method in METHODS)]
+
+
+def _medians(lines: list[Cell], names: Sequence[str]) -> str:
+    return " / ".join(f"{median(line[name] for line in lines):.2f}" for name in names)
+
+
+def _line(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _head_lines(cells: Sequence[str]) -> list[str]:
+    return [_line(cells), "|---" * len(cells) + "|"]
 
 
 def main() -> None:

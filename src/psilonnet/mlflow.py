@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from psilonnet._extras import require
 from psilonnet._version import __version__
 from psilonnet.estimators import load_model
 
@@ -55,7 +56,7 @@ def log_model(
     -------
     mlflow.models.model.ModelInfo
     """
-    mlflow = import_module("mlflow.pyfunc")
+    mlflow = require("mlflow.pyfunc", None)
     with TemporaryDirectory() as temporary:
         folder = Path(temporary) / "psilonnet"
         folder.mkdir()

@@ -2,6 +2,7 @@
 
 import datetime
 import json
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -239,6 +240,10 @@ def test_far_rows_of_a_long_array_are_counted_together(tmp_path):
     predictor = exported(model, tmp_path)
     assert said_of(predictor.predict, X) == said_of(model.predict, X)
     assert said_of(predictor.predict, X).endswith("Columns: 'x1' (300 rows).")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        parts = [predictor.predict(X[k : k + 100]) for k in range(0, 3000, 100)]
+        np.testing.assert_allclose(predictor.predict(X), np.concatenate(parts), rtol=1e-12)
 
 
 def test_wrong_questions_and_formats_are_refused(tmp_path):

@@ -10,7 +10,7 @@ from sklearn.exceptions import NotFittedError
 
 from certify.fitted_models import QUICK, moved_rows, scales_of, table
 from psilonnet import PSiLONClassifier, PSiLONRegressor
-from psilonnet.certify import Perturbation
+from psilonnet.certify import Perturbation, attack
 from psilonnet.estimators.counterexamples import safe_moves
 from psilonnet.estimators.number_targets import NumberTarget
 
@@ -175,6 +175,23 @@ def test_moves_that_are_safe_keep_predictions_in_their_range():
     expected = [[1.9 / 3, 6.1 / 3], [np.inf, 5 / 3], [8 / 3, -7 / 3]]  # the last has left
     np.testing.assert_allclose(moves, expected, rtol=1e-7)
     assert (moves[:2, 1] < np.array(expected)[:2, 1]).all()
+
+
+def test_a_verdict_attacks_only_rows_that_are_not_proven(models, monkeypatch):
+    frame, _ = table(seed=1)
+    attacked = []
+
+    def counted(net, x, *given, **options):
+        attacked.append(len(x))
+        return attack(net, x, *given, **options)
+
+    monkeypatch.setattr("psilonnet.certify.counterexamples.attack", counted)
+    for name, ends in (("two", {}), ("three", {}), ("number", {"low": -2.0, "high": 2.0})):
+        words = models[name].verdict(frame, 0.05, budget=0, **ends)
+        assert 0 < (words != "proven").sum() < len(frame)
+        assert attacked.pop() == (words != "proven").sum()
+        models[name].verdict(frame[words == "proven"], 0.05, **ends)
+        assert not attacked
 
 
 @pytest.mark.parametrize("budget", [-1, 0.5, "all", None])

@@ -136,3 +136,17 @@ def test_plain_matrices_are_copies():
     before = plain(torch.ones(1, 3))
     torch.nn.init.zeros_(net[0].weight)
     assert plain(torch.ones(1, 3)).equal(before)
+
+
+def test_members_that_share_their_edges_compute_what_members_with_edges_of_their_own_do():
+    generator = torch.Generator().manual_seed(0)
+    x = torch.randn(300, 3, generator=generator)
+    edges = torch.randn(4, 3, generator=generator).sort(0).values
+    settings = {"members": (2,), "generator": generator}
+    net = Network(KnotLinear(edges, 5, **settings), ReLULinear(5, 1, **settings))
+    apart = copy.deepcopy(net)
+    apart.layers[0].edges = torch.stack([edges, edges + 1])
+    assert PlainNet(net).layers[0].with_shared_edges().edges.shape == (1, 4, 3)
+    assert PlainNet(apart).layers[0].with_shared_edges().edges.shape == (2, 4, 3)
+    for own in (net, apart):
+        torch.testing.assert_close(PlainNet(own)(x).float(), own(x))

@@ -33,18 +33,21 @@ class Goals(NamedTuple):
 
     Attributes
     ----------
+    rows : Tensor of shape (rows,)
+        Which rows are looked at, by their positions.
     combinations : Tensor of shape (rows, count, outputs)
         The weights of the outputs in each combination.
     enough : Tensor of shape (rows, count)
         How far each combination may grow.
     """
 
+    rows: Tensor
     combinations: Tensor
     enough: Tensor
 
-    def at(self, rows: Tensor) -> Goals:
-        """Return the goals of some rows."""
-        return Goals(self.combinations[rows], self.enough[rows])
+    def at(self, asked: Tensor) -> Goals:
+        """Return the goals of those rows that are asked for."""
+        return Goals(self.rows[asked], self.combinations[asked], self.enough[asked])
 
 
 def farthest_cells(
@@ -60,7 +63,7 @@ def farthest_cells(
 
     Numbers are rounded to the inside of what was asked, times to whole milliseconds. A category
     that may take any level takes one of training, or the words of :data:`UNSEEN`. What is missing
-    stays missing.
+    stays missing. Rows without a goal are returned as they are.
 
     Parameters
     ----------
@@ -77,11 +80,11 @@ def farthest_cells(
     words = {k: _levels(encoder.codes[k]) for k in given.jumping(encoder)}
     jumps = [Jump(encoder.places[k], encoder.codes[k].encode(words[k])) for k in words]
     enough = goals.enough + BEYOND * (1 + goals.enough.abs())
-    found = attack(
-        net, x, replace(box, jumps=tuple(jumps)), goals.combinations, enough=enough, effort=effort
-    )
+    box = replace(box.at(goals.rows), jumps=tuple(jumps))
+    found = attack(net, x[goals.rows], box, goals.combinations, enough=enough, effort=effort)
     nearest = (found.moves - goals.enough).argmax(dim=1)
-    points = found.points[torch.arange(len(x)), nearest].numpy()
+    points = x.numpy().copy()
+    points[goals.rows.numpy()] = found.points[torch.arange(len(nearest)), nearest].numpy()
     ranges = given.ranges(encoder, columns)
     moved = []
     for k, column in enumerate(columns):

@@ -70,6 +70,11 @@ class Proof:
         margins, asked = class_margins(self.outputs)
         return np.asarray((self.falls(asked, margins) < margins).all(dim=-1))
 
+    def moves_less(self, enough: Tensor) -> Array:
+        """Return True where every output moves by less than enough, down and then up."""
+        falls = self.falls(both_ways(*self.outputs.shape), enough)
+        return np.asarray((falls < enough).all(dim=-1))
+
     def holds_by_cases(self, enough: Tensor | None, budget: int) -> bool:
         """Return whether no output of any row moves by enough; without it, whether classes stay."""
         if enough is None:

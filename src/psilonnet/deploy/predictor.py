@@ -37,7 +37,7 @@ DAYS = ("time", "duration")  # kinds of columns whose unit is a day
 BOOLS = (bool, np.bool_)
 SPANS = (datetime.timedelta, np.timedelta64)
 NO_WORDS = (numbers.Number, datetime.date, np.datetime64, *SPANS)
-BLOCK = 1024  # rows that are computed at a time
+BLOCK = 256  # rows that are computed at a time
 NEAR_BLOCK = 64  # rows whose neighbourhoods are looked at at a time: they take more memory
 LEAST = 2.0**-500  # no product of two such numbers underflows
 LOST = LEAST**2  # more than a sum of products loses by underflow
@@ -102,12 +102,8 @@ class Predictor:
 
     def outputs(self, table: Any) -> tuple[Array, list[Array]]:
         """Return the decision function, and how many rows are far out in each scaled column."""
-        far: list[Array] = []  # of each block that has any
-        if isinstance(table, np.ndarray) and len(table) > BLOCK:  # what fits into caches is faster
-            blocks = [table[k : k + BLOCK] for k in range(0, len(table), BLOCK)]
-            raw = np.concatenate([self.raw(self._encoder.encode(block, far)) for block in blocks])
-        else:
-            raw = self.raw(self._encoder.encode(table, far))
+        far: list[Array] = []  # of tables that have any
+        raw = self.raw(self._encoder.encode(table, far))
         return self._finished(self._center + raw * self._scale), far
 
     def _finished(self, numbers: Array) -> Array:
@@ -295,7 +291,11 @@ class Networks:
         self.parts = [_Part(p, arrays, **part) for p, part in enumerate(parts)]
 
     def __call__(self, encoded: Array) -> Array:
-        """Map (rows, encoded columns) to (rows, outputs)."""
+        """Map (rows, encoded columns) to (rows, outputs), by blocks that fit into caches."""
+        starts = range(0, max(1, len(encoded)), BLOCK)
+        return np.concatenate([self._of_block(encoded[k : k + BLOCK]) for k in starts])
+
+    def _of_block(self, encoded: Array) -> Array:
         seen = [view.see(encoded) for view in self.views]
         first, *others = [part.forward(seen[part.view]) for part in self.parts]
         return sum(others, start=first)

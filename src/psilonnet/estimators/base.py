@@ -42,6 +42,8 @@ from psilonnet.tables import canonical_rows, fit_encoder
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from typing_extensions import Self
+
     from psilonnet.estimators.class_target import ClassTarget
     from psilonnet.estimators.joint_fit import Fitting
     from psilonnet.estimators.number_targets import NumberTarget
@@ -106,7 +108,7 @@ class BasePSiLON(ChosenModel):
         groups: Any = None,
         validation_data: tuple[Any, Any] | None = None,
         callbacks: Sequence[Callback] | None = None,
-    ) -> BasePSiLON:
+    ) -> Self:
         """Fit the model to a table.
 
         Parameters

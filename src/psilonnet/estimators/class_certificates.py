@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import torch
 from sklearn.utils.validation import check_is_fitted
 
 from psilonnet._warnings import warn_user
@@ -12,7 +13,10 @@ from psilonnet.estimators.counterexamples import check_budget, class_goals, refu
 from psilonnet.estimators.fitted import FittedModel
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from psilonnet.estimators.counterexamples import Refuted
+    from psilonnet.tables import Column
 
 Array = np.ndarray[Any, Any]
 
@@ -65,7 +69,7 @@ class ClassCertificates(FittedModel):
             of each row. "linear" also follows every neuron there; it is the tightest and the
             slowest.
             Each begins with the cheaper ones and looks only at the rows that they did not prove.
-            "auto" is all of them.
+            "auto" is the tightest, today "linear".
 
         Returns
         -------
@@ -100,7 +104,7 @@ class ClassCertificates(FittedModel):
         rows = self._read(X, reset=False)
         return verdicts(
             self._certifier.is_robust(rows, delta),
-            self.counterexample(X, delta).rows,
+            lambda left: self._refuted(X, rows, delta, left).rows,
             lambda left: self._certifier.is_robust_by_cases(rows, delta, left, budget=budget),
         )
 
@@ -126,11 +130,16 @@ class ClassCertificates(FittedModel):
             These rows after the move. Numbers that move are float64, and a category may hold the
             words "a level not seen in training".
         """
-        classes = self.predict(X)
+        check_is_fitted(self)
         columns = self._read(X, reset=False)
+        return self._refuted(X, columns, delta, np.ones(len(columns[0].values), dtype=bool))
+
+    def _refuted(self, X: Any, columns: Sequence[Column], delta: Any, asked: Array) -> Refuted:
+        """Return those of the asked rows that move to another class."""
+        classes = self.predict(X)
 
         def flip(found: Array, rows: Array) -> Array:
             return np.asarray(found != classes[rows])
 
-        goals = class_goals(self._network_outputs(columns))
+        goals = class_goals(self._network_outputs(columns)).at(torch.from_numpy(asked))
         return refuted_rows(self, X, columns, delta, goals, flip)

@@ -25,8 +25,8 @@ Array = np.ndarray[Any, Any]
 class PSiLONClassifier(ClassifierMixin, CoveringSets, BasePSiLON):  # type: ignore[misc]
     """A classifier for small tables whose predictions come with a proof.
 
-    A neural network with L1-normalised weights, regularised by the 1-path-norm, which bounds how
-    far its outputs can move. The strength of the regularisation is chosen on held-out rows.
+    It is a weighted average of small networks, regularised by the 1-path-norm, which bounds how far
+    their outputs can move. Held-out rows choose which networks, and how strongly regularised ones.
 
     Parameters
     ----------
@@ -82,6 +82,8 @@ class PSiLONClassifier(ClassifierMixin, CoveringSets, BasePSiLON):  # type: igno
     ----------
     classes_ : ndarray
         The labels in sorted order.
+    encoder_ : TableEncoder
+        How the columns of the table are scaled; :class:`psilonnet.certify.Certifier` takes it.
     designs_ : list of Design
     reg_strength_ : float
         The strength of the heaviest of the networks.

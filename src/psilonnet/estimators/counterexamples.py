@@ -47,7 +47,7 @@ def class_goals(outputs: Tensor) -> Goals:
     margins, asked = class_margins(outputs)
     least = margins.topk(min(RIVALS, margins.shape[1]), dim=1, largest=False)
     index = least.indices.unsqueeze(-1).expand(-1, -1, outputs.shape[1])
-    return Goals(-asked.expanded.gather(1, index), least.values)
+    return Goals(torch.arange(len(outputs)), -asked.expanded.gather(1, index), least.values)
 
 
 def range_goals(outputs: Tensor, low: Array, high: Array) -> Goals:
@@ -59,7 +59,8 @@ def range_goals(outputs: Tensor, low: Array, high: Array) -> Goals:
         for sign, enough in ((1.0, up), (-1.0, down))
         if bool(enough.isfinite().any())
     ]
-    return Goals(*(torch.cat(part, dim=1) for part in zip(*sides, strict=True)))
+    combinations, enough = (torch.cat(part, dim=1) for part in zip(*sides, strict=True))
+    return Goals(torch.arange(len(outputs)), combinations, enough)
 
 
 def safe_moves(target: NumberTarget, outputs: Tensor, low: Array, high: Array) -> Array:
@@ -92,20 +93,24 @@ def check_budget(budget: Any) -> None:
         )
 
 
-def verdicts(proven: Array, refuted: Array, by_cases: Callable[[Array], Array]) -> Array:
+def verdicts(
+    proven: Array,
+    refuted: Callable[[Array], Array],
+    proven_by_cases: Callable[[Array], Array],
+) -> Array:
     """Return "proven", "refuted" or "open" for each row.
 
     Parameters
     ----------
     proven : ndarray of bool of shape (rows,)
-    refuted : ndarray of int
-        Positions of rows.
-    by_cases : callable
-        Maps the rows that are left to those that are proven by cases, both as bool.
+    refuted, proven_by_cases : callable
+        Each maps the rows that are left, as bool, to some of them: positions, or bool again.
     """
     words = np.where(proven, "proven", "open").astype("<U7")
-    words[refuted] = "refuted"
-    words[by_cases(words == "open")] = "proven"
+    for word, find in (("refuted", refuted), ("proven", proven_by_cases)):
+        left = words == "open"
+        if left.any():
+            words[find(left)] = word
     return words
 
 
@@ -131,7 +136,7 @@ def refuted_rows(
     """
     table = as_table(X, type(model).__name__)
     moved = farthest_cells(model.net_, model.encoder_, columns, delta, goals)
-    rows = np.arange(len(goals.enough))
+    rows = goals.rows.numpy()
     with warnings.catch_warnings():  # how far rows may move was asked for
         warnings.simplefilter("ignore", OutOfRangeWarning)
         warnings.simplefilter("ignore", LossWarning)

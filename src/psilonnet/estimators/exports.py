@@ -65,7 +65,7 @@ class ExportedModel(FittedModel):
             "psilonnet": __version__,
             "encoder": self.encoder_.to_dict(),
             "target": target_to_dict(self.target_),
-            "one_target": getattr(self, "_one_target", True),
+            "one_target": self._one_target,
         }
         moves = input_moves(self.net_, _asked(self.target_))
         write_numpy_export(folder, manifest, self.net_, moves)
@@ -99,7 +99,7 @@ class ExportedModel(FittedModel):
             scale=np.asarray(target.scale),
             center=getattr(target, "center", None),
             classes=getattr(target, "classes", None),
-            flat=getattr(self, "_one_target", False),
+            flat=self._one_target,
             is_sorted=target.is_sorted,
             is_log=target.is_log,
         )

@@ -50,6 +50,7 @@ class FittedModel(BaseEstimator):  # type: ignore[misc]
     n_iter_: int
     n_features_in_: int
     _known_errors: Errors | None
+    _one_target: bool = True  # unless a regressor has several
 
     # What the subclasses define.
 

@@ -36,13 +36,13 @@ if TYPE_CHECKING:
 
     from psilonnet.estimators.base import BasePSiLON
 
-KINDS: dict[str, type[BasePSiLON]] = {
+KINDS: dict[str, type[PSiLONClassifier | PSiLONRegressor]] = {
     "PSiLONClassifier": PSiLONClassifier,
     "PSiLONRegressor": PSiLONRegressor,
 }
 
 
-def load_model(path: str | os.PathLike[str]) -> BasePSiLON:
+def load_model(path: str | os.PathLike[str]) -> PSiLONClassifier | PSiLONRegressor:
     """Return the fitted estimator in a file.
 
     The file holds numbers and words only; nothing in it is run.

@@ -11,7 +11,7 @@ import torch
 
 from psilonnet.estimators.joint_fit import Job
 from psilonnet.estimators.paths import Candidate, make_candidate, warn_lost
-from psilonnet.training import Callback, Pruning, members_of, take_members
+from psilonnet.training import Callback, DivergedError, Pruning, members_of, take_members
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
@@ -77,10 +77,7 @@ def prune_candidates(
         pruned.append(found)
     common = [cut for cut in CUTS if all(cut in found for found in pruned)]
     if not common:
-        raise ArithmeticError(
-            "All networks were lost while they were pruned. Use prune=False, or a lower "
-            "'learning_rate'."
-        )
+        raise DivergedError([], "All networks were lost while they were pruned")
     if held_out is None:
         return [found[common[-1]] for found in pruned]
     outputs = {cut: _mean([found[cut] for found in pruned]) for cut in common}

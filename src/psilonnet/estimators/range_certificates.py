@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import torch
 from sklearn.utils.validation import check_is_fitted
 
 from psilonnet.estimators.counterexamples import (
@@ -25,10 +26,31 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, Any]
 
 
+class _Within(NamedTuple):
+    """Rows, and a range that their predictions are not to leave.
+
+    Attributes
+    ----------
+    columns : list of Column
+    outputs : Tensor of shape (rows, outputs)
+        Of the networks.
+    low, high : ndarray of the shape of the predictions
+    """
+
+    columns: list[Column]
+    outputs: Tensor
+    low: Array
+    high: Array
+
+    @property
+    def ends(self) -> tuple[Array, Array]:
+        """The range, of shape (rows, outputs) each."""
+        shape = tuple(self.outputs.shape)
+        return self.low.reshape(shape), self.high.reshape(shape)
+
+
 class RangeCertificates(FittedModel):
     """A fitted regressor that states how far the prediction of a row can move."""
-
-    _one_target: bool
 
     def output_range(self, X: Any, delta: Any, *, method: str = "auto") -> tuple[Array, Array]:
         """Return a range that holds every prediction when the columns of a row move a little.
@@ -49,7 +71,8 @@ class RangeCertificates(FittedModel):
             "global" holds everywhere and costs next to nothing. "local" looks at the neighbourhood
             of each row. "linear" also follows every neuron there; it is the tightest and the
             slowest.
-            Each begins with the cheaper ones, and keeps what is best of all. "auto" is all of them.
+            Each begins with the cheaper ones, and keeps what is best of all. "auto" is the
+            tightest, today "linear".
 
         Returns
         -------
@@ -85,16 +108,13 @@ class RangeCertificates(FittedModel):
             (an attack found one that does) or "open".
         """
         check_budget(budget)
-        columns, outputs, low, high = self._within(X, low, high)
-        ends = [end.reshape(outputs.shape) for end in (low, high)]
-        enough = safe_moves(self.target_, outputs, *ends)
-        least, largest = self.output_range(X, delta)
+        asked = self._within(X, low, high)
+        columns, certifier = asked.columns, self._certifier
+        enough = safe_moves(self.target_, asked.outputs, *asked.ends)
         return verdicts(
-            ~(_leaves(least, low, high) | _leaves(largest, low, high)),
-            self.counterexample(X, delta, low=low, high=high).rows,
-            lambda left: self._certifier.moves_less_by_cases(
-                columns, delta, left, enough, budget=budget
-            ),
+            certifier.moves_less(columns, delta, enough),
+            lambda left: self._refuted(X, delta, asked, left).rows,
+            lambda left: certifier.moves_less_by_cases(columns, delta, left, enough, budget=budget),
         )
 
     def counterexample(
@@ -124,20 +144,22 @@ class RangeCertificates(FittedModel):
             These rows after the move. Numbers that move are float64, and a category may hold the
             words "a level not seen in training".
         """
-        columns, outputs, low, high = self._within(X, low, high)
-        ends = [self.target_.invert(end.reshape(outputs.shape)) for end in (low, high)]
-        goals = range_goals(outputs, *ends)
-        return refuted_rows(
-            self,
-            X,
-            columns,
-            delta,
-            goals,
-            lambda found, rows: _leaves(found, low[rows], high[rows]),
-        )
+        asked = self._within(X, low, high)
+        return self._refuted(X, delta, asked, np.ones(len(asked.low), dtype=bool))
 
-    def _within(self, X: Any, low: Any, high: Any) -> tuple[list[Column], Tensor, Array, Array]:
-        """Return rows and their outputs, and the ends of a range for each prediction."""
+    def _refuted(self, X: Any, delta: Any, asked: _Within, left: Array) -> Refuted:
+        """Return those of the rows that are left whose prediction leaves its range."""
+        ends = [self.target_.invert(end) for end in asked.ends]
+        goals = range_goals(asked.outputs, *ends).at(torch.from_numpy(left))
+
+        def leaves(found: Array, rows: Array) -> Array:
+            outside = (found < asked.low[rows]) | (found > asked.high[rows])
+            return outside if outside.ndim == 1 else np.asarray(outside.any(axis=1))
+
+        return refuted_rows(self, X, asked.columns, delta, goals, leaves)
+
+    def _within(self, X: Any, low: Any, high: Any) -> _Within:
+        """Return rows and their outputs, and a range for each prediction."""
         check_is_fitted(self)
         columns = self._read(X, reset=False)
         outputs = self._network_outputs(columns)
@@ -154,7 +176,7 @@ class RangeCertificates(FittedModel):
                 f"The 'low' of a range must not be above its 'high'. It is for row {row}: exchange "
                 "the two, or give only one."
             )
-        return columns, outputs, low, high
+        return _Within(columns, outputs, low, high)
 
     def _ranges(self, X: Any, delta: Any, method: str) -> tuple[Array, Array]:
         """Return what holds all predictions in the boxes, both of shape (rows, targets)."""
@@ -178,9 +200,3 @@ def _limit(name: str, given: Any, shape: Any) -> Array:
             f"{tuple(shape)}. Got shape {end.shape}, or NaN in it."
         )
     return np.broadcast_to(end, shape)
-
-
-def _leaves(found: Array, low: Array, high: Array) -> Array:
-    """Return True for the rows with a prediction outside of its range."""
-    outside = (found < low) | (found > high)
-    return outside if outside.ndim == 1 else np.asarray(outside.any(axis=1))

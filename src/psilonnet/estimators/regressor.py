@@ -29,8 +29,8 @@ Array = np.ndarray[Any, Any]
 class PSiLONRegressor(RegressorMixin, CoveringIntervals, BasePSiLON):  # type: ignore[misc]
     """A regressor for small tables whose predictions come with a proof.
 
-    A neural network with L1-normalised weights, regularised by the 1-path-norm, which bounds how
-    far its outputs can move. The strength of the regularisation is chosen on held-out rows.
+    It is a weighted average of small networks, regularised by the 1-path-norm, which bounds how far
+    their outputs can move. Held-out rows choose which networks, and how strongly regularised ones.
 
     Parameters
     ----------
@@ -87,6 +87,8 @@ class PSiLONRegressor(RegressorMixin, CoveringIntervals, BasePSiLON):  # type: i
 
     Attributes
     ----------
+    encoder_ : TableEncoder
+        How the columns of the table are scaled; :class:`psilonnet.certify.Certifier` takes it.
     designs_ : list of Design
     reg_strength_ : float
         The strength of the heaviest of the networks.

@@ -34,7 +34,7 @@ def save_model(model: FittedModel, path: str | os.PathLike[str]) -> None:
         "encoder": model.encoder_.to_dict(),
         "named": hasattr(model, "feature_names_in_"),
         "target": target_to_dict(model.target_),
-        "one_target": getattr(model, "_one_target", True),
+        "one_target": model._one_target,
         "parts": parts,
         "sparsity": {"near": model.near_sparsity_, "exact": model.sparsity_},
         "designs": designs_to_data(model.designs_),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import wraps
 from typing import TYPE_CHECKING, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from psilonnet.nn.linear import NormalizedLinear
+
+
+ROWS = 128  # that go through a network at a time, at most
 
 
 @dataclass(frozen=True)
@@ -80,9 +84,15 @@ class PlainLayer:
         return h.unsqueeze(-2)
 
     def __call__(self, h: Tensor) -> Tensor:
-        """Map (members, rows, in) to (members, rows, out)."""
+        """Map (members, rows, in) to (members, rows, out); one member of h serves all of them."""
         split = self.pieces(h).flatten(-2)
-        return split @ self.weight.flatten(-2).mT + self.bias.unsqueeze(-2)
+        return (split @ self.weight.flatten(-2).mT).add_(self.bias.unsqueeze(-2))
+
+    def with_shared_edges(self) -> PlainLayer:
+        """Return the layer with one set of edges if all members have the same."""
+        if self.edges is None or not bool((self.edges == self.edges[:1]).all()):
+            return self
+        return replace(self, edges=self.edges[:1])
 
 
 class PlainNet:
@@ -123,14 +133,16 @@ class PlainNet:
     @torch.no_grad()
     def __call__(self, x: Tensor) -> Tensor:
         """Map rows of shape (rows, in) to (members, rows, out), in float64."""
-        members = len(self.layers[0].weight)
+        first, *others = self.layers
+        first = first.with_shared_edges()  # so that all members take the same pieces of a row
+        members = len(first.weight)
         widest = max(layer.weight[0, 0].numel() for layer in self.layers)
         size = members * widest
-        rows = max(1, min(64, 2**24 // size), 2**18 // size)  # at a time: what fits into caches
+        rows = max(1, min(ROWS, 2**24 // size), 2**18 // size)  # at a time: what fits into caches
         outputs = []
         for part in torch.split(x.double().cpu(), rows):
-            h = part.expand(members, -1, -1)
-            for layer in self.layers:
+            h = first(part.unsqueeze(0))
+            for layer in others:
                 h = layer(h)
             outputs.append(h)
         return torch.cat(outputs, dim=1)
@@ -156,6 +168,7 @@ def cached_per_network(make: Callable[[Network], Made]) -> Callable[[Network], M
     """
     made: WeakKeyDictionary[Network, tuple[list[object], list[Tensor], Made]] = WeakKeyDictionary()
 
+    @wraps(make)
     def remembered(net: Network) -> Made:
         layers = plain_chain(net)
         if any(layer._modules for layer in layers):  # parametrized: by what, cannot be compared

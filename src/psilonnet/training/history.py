@@ -26,8 +26,9 @@ class Divergence:
 class DivergedError(ArithmeticError):
     """All members of a run were lost."""
 
-    def __init__(self, lost: list[Divergence]) -> None:
-        what = "No member has a finite loss on the held-out rows"
+    def __init__(
+        self, lost: list[Divergence], what: str = "No member has a finite loss on the held-out rows"
+    ) -> None:
         if lost:
             first = lost[0]
             what = (

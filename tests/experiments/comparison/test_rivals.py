@@ -1,7 +1,11 @@
 """The comparison with other libraries: what is counted, and what is drawn."""
 
+import csv
 import json
+import re
 import sys
+from collections import defaultdict
+from statistics import fmean, median
 
 from experiments import frames
 from experiments.comparison import rivals
@@ -135,3 +139,29 @@ def test_our_estimator_is_one_of_the_rivals(data_dir, monkeypatch):
             assert 0 < result["test_loss"] < 10
             assert result["bound"] > 0
             assert result["provable"]["bound"] <= result["accurate"]["bound"] * (1 + 1e-9)
+
+
+def test_front_page_tells_the_ranks_of_the_results(repo):
+    ours = ("psilonnet", "CatBoost", "LightGBM", "RealMLP")
+    losses = defaultdict(lambda: defaultdict(list))
+    with (repo / "experiments" / "results" / "rivals.csv").open() as file:
+        for line in csv.DictReader(file):
+            if line["protocol"] == "user" and line["model"] in ours:
+                losses[line["dataset"]][line["model"]].append(float(line["test_loss"]))
+    means = {name: {m: fmean(row[m]) for m in ours} for name, row in losses.items()}
+    assert len(means) == 29
+    assert all(len(own) == 3 for row in losses.values() for own in row.values())
+    places = [{m: sorted(row.values()).index(row[m]) + 1 for m in ours} for row in means.values()]
+    shares = [{m: row[m] / row["CatBoost"] for m in ours} for row in means.values()]
+    ahead = [{m: row["psilonnet"] < row[m] for m in ours} for row in means.values()]
+    found = {
+        "average rank": [f"{fmean(row[m] for row in places):.2f}" for m in ours],
+        "loss over": [f"{median(row[m] for row in shares):.3f}" for m in ours],
+        "tables on which": [str(sum(row[m] for row in ahead)) for m in ours],
+    }
+    page = (repo / "README.md").read_text()
+    for begin, figures_found in found.items():
+        line = re.search(rf"\n\| {begin}[^|]*\|(.*)\|\n", page)[1]
+        told = [cell.strip() for cell in line.split("|")]
+        pairs = zip(figures_found, told, strict=True)
+        assert all(own == cell for own, cell in pairs if cell not in ("", "1"))

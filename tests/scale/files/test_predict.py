@@ -135,6 +135,9 @@ def test_arguments_are_checked(model, files, tmp_path):
         quietly(model, files, tmp_path / "out", keep="id")
     with pytest.raises(ValueError, match=r"different names.*\['id'\]"):
         quietly(model, files, tmp_path / "out", keep=["id", "id"])
+    for rows in (0, 2.5, "many", True):
+        with pytest.raises(ValueError, match=f"'block_rows' must be a whole .* Got {rows!r}"):
+            quietly(model, files, tmp_path / "out", block_rows=rows)
     (tmp_path / "file").touch()
     with pytest.raises(NotADirectoryError, match="file' is a file: name a folder to write to"):
         quietly(model, files, tmp_path / "file")

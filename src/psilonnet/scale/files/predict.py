@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from tqdm.auto import tqdm
 
 from psilonnet._files import check_folder, remove_asides
+from psilonnet._numbers import is_whole
 from psilonnet._warnings import warn_user
 from psilonnet.scale.cells import outcomes
 from psilonnet.scale.failures import SomeFailedError, warn_far
@@ -121,10 +122,11 @@ def predict_files(
     OSError
         If the disk refuses an output.
     """
-    if isinstance(keep, str) or block_rows < 1:
+    if isinstance(keep, str):
+        raise ValueError(f"The 'keep' must be a list of names, such as [{keep!r}]. Got {keep!r}.")
+    if not (is_whole(block_rows) and block_rows >= 1):
         raise ValueError(
-            "The 'keep' must be a list of names, and 'block_rows' at least 1. Got "
-            f"{keep!r} and {block_rows!r} instead."
+            f"The 'block_rows' must be a whole number, at least 1. Got {block_rows!r} instead."
         )
     folder = Path(out).resolve()
     check_folder(folder)
