@@ -114,3 +114,7 @@ def test_front_page_tells_what_other_models_reach_on_the_same_rows(repo):
     found = [f"{other.fit(x[:350], y[:350]).score(x[350:], y[350:]):.2f}" for other in others]
     said = re.search(r"On these 92 new rows (.*?)\. `bp`", (repo / "README.md").read_text())
     assert re.findall(r"\d\.\d\d", said[1]) == found
+
+
+def test_citation_names_the_version(repo):
+    assert f"\nversion: {psilonnet.__version__}\n" in (repo / "CITATION.cff").read_text()

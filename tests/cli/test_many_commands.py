@@ -76,6 +76,7 @@ def test_interrupt_says_what_is_there(folder):
     end = time.monotonic() + 120
     while not (out / "work").exists() and time.monotonic() < end:
         time.sleep(0.1)
+    assert (out / "work").exists()
     time.sleep(2)
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=30)
