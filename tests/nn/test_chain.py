@@ -230,6 +230,22 @@ def test_parametrized_weights_are_those_in_use(generator):
     torch.testing.assert_close(path_norm_penalty(net), expected)
 
 
+class Shaken(nn.Module):
+    def forward(self, x):
+        return x + torch.rand_like(x)
+
+
+def test_parametrized_weights_that_change_when_they_are_read_are_refused():
+    net = nn.Sequential(nn.Linear(20, 30), nn.ReLU(), nn.Linear(30, 1))
+    parametrizations.spectral_norm(net[0])
+    with pytest.raises(TypeError, match=r"The 'weight' of layer 0 .* call net\.eval\(\) first"):
+        PlainNet(net)
+    PlainNet(net.eval())
+    parametrize.register_parametrization(net[2], "bias", Shaken())
+    with pytest.raises(TypeError, match="The 'bias' of layer 2 is parametrized and changes"):
+        PlainNet(net)
+
+
 class Doubled(nn.Module):
     def forward(self, x):
         return 2 * x

@@ -114,6 +114,7 @@ class PlainNet:
     @torch.no_grad()
     def __init__(self, net: nn.Sequential) -> None:
         layers = plain_chain(net)
+        _check_steady(layers)
         if isinstance(net, Network):
             self.layers = [PlainLayer.of(layer) for layer in net.layers]
         else:
@@ -155,6 +156,19 @@ def _narrow(tensor: Tensor) -> Tensor:
 def _own_copy(tensor: Tensor) -> Tensor:
     """Return a tensor in float64 that does not move when the network is trained on."""
     return tensor.to("cpu", torch.float64, copy=True)
+
+
+def _check_steady(layers: list[nn.Module]) -> None:
+    """Refuse parametrizations that make something else of a layer each time it is read."""
+    for place, layer in enumerate(layers):
+        for name in getattr(layer, "parametrizations", ()):
+            if not torch.equal(getattr(layer, name), getattr(layer, name)):
+                raise TypeError(
+                    f"A network must be the same each time it is read. The {name!r} of layer "
+                    f"{place} is parametrized and changes: call net.eval() first (spectral_norm "
+                    "goes on only in training), or torch.nn.utils.parametrize."
+                    "remove_parametrizations."
+                )
 
 
 Made = TypeVar("Made")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from html import escape
 from typing import TYPE_CHECKING
 
@@ -69,3 +70,29 @@ def number(value: float) -> str:
     ('129,748', '0.0457', '12', '3e-07')
     """
     return f"{value:,.0f}" if 1000 <= abs(value) < 1e9 else f"{value:.3g}"
+
+
+def at_most(value: float) -> str:
+    """Return a limit in few figures, rounded up: so it is a limit still.
+
+    >>> at_most(0.81206), at_most(129747.2), at_most(12.0)
+    ('0.813', '129,748', '12')
+    """
+    return _rounded(value, ROUND_CEILING)
+
+
+def at_least(value: float) -> str:
+    """Return what is reached in any case in few figures, rounded down.
+
+    >>> at_least(0.81296)
+    '0.812'
+    """
+    return _rounded(value, ROUND_FLOOR)
+
+
+def _rounded(value: float, direction: str) -> str:
+    exact = Decimal(float(value))
+    if not exact.is_finite() or not exact:
+        return number(value)
+    last = 0 if 1000 <= abs(value) < 1e9 else exact.adjusted() - 2
+    return number(float(exact.quantize(Decimal(1).scaleb(last), direction)))

@@ -8,7 +8,7 @@ import numpy as np
 
 from psilonnet.plot import shortened
 from psilonnet.report.facts import is_classifier
-from psilonnet.report.html import Html, number, table, tag
+from psilonnet.report.html import Html, at_least, at_most, number, table, tag
 from psilonnet.report.pictures import radius_picture
 from psilonnet.report.rows import AMOUNTS
 from psilonnet.report.sections import figure, paragraph, section
@@ -76,7 +76,7 @@ def _classes(model: Any, proofs: RowProofs, given: Any) -> tuple[Html, Html]:
     words = (
         f"For each of the {proofs.count:,} given rows: how far can all numbers move together "
         "before its class could change? "
-        f"For half of the rows at least {number(float(np.median(radius)))} "
+        f"For half of the rows at least {at_least(float(np.median(radius)))} "
         "standard deviations, and the truth can only be better. "
     )
     if given is not None:
@@ -89,7 +89,7 @@ def _classes(model: Any, proofs: RowProofs, given: Any) -> tuple[Html, Html]:
 
 def _numbers(model: Any, proofs: RowProofs) -> tuple[Html, Html]:
     rows = [
-        (*_amount(model, a), number(middle), number(worst))
+        (*_amount(model, a), at_most(middle), at_most(worst))
         for a, (middle, worst) in zip(AMOUNTS, proofs.moves, strict=True)
     ]
     head = (ALL_MOVE, _example_head(model), "Median row", "Worst row")

@@ -17,7 +17,7 @@ from psilonnet.report.facts import (
     is_classifier,
     score_name,
 )
-from psilonnet.report.html import Html, definitions, joined, number, table, tag
+from psilonnet.report.html import Html, at_most, definitions, joined, number, table, tag
 from psilonnet.report.pictures import curves_picture, features_picture, trade_off_picture
 from psilonnet.tables import NumberCode
 
@@ -97,7 +97,7 @@ def key_figures(model: Any, network: Network, score: tuple[str, Any] | None) -> 
     if numbers.any():
         moves = "move of the mean's logarithm" if model.target_.is_log else "output's move"
         what = f"proven limit of the {moves}, for one standard deviation of every number"
-        pairs.append((what, number(bound)))
+        pairs.append((what, at_most(bound)))
     share = network.nonzero / network.weights
     pairs += [
         (f"of {len(model.encoder_.names):,} columns in use", f"{network.columns:,}"),
@@ -150,11 +150,11 @@ def _bounds_table(model: Any) -> Html:
     rows = []
     for k in np.argsort(-model.feature_sensitivity_, kind="stable")[:TOP]:
         kind = model.encoder_.kinds[k]
-        moves, limits = [UNITS[kind]], [number(model.feature_sensitivity_raw_[k])]
+        moves, limits = [UNITS[kind]], [at_most(model.feature_sensitivity_raw_[k])]
         if kind != "category":
             days = "" if kind == "number" else " days"
             moves.append(f"{number(model.encoder_.codes[k].scale)}{days}")
-            limits.append(number(model.feature_sensitivity_[k]))
+            limits.append(at_most(model.feature_sensitivity_[k]))
         rows.append((_name(model, k), _lines(moves), _lines(limits)))
     by = "moves by a unit, or by one standard deviation"
     return table(("Column", by, "output, at most"), rows, numbers=[2])
