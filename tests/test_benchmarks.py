@@ -132,6 +132,20 @@ def test_partition_benchmark_trains_and_compares(repo):
     assert figures["compared_equal"] == figures["compared_groups"] == figures["trained_groups"]
 
 
+def test_figures_are_kept_a_line_for_each_command(repo, tmp_path):
+    out = tmp_path / "benchmarks.jsonl"
+    for words in ("fit_step --tiny", "certify --tiny", "certify --tiny"):
+        subprocess.run(
+            [sys.executable, "-m", "benchmarks.record", words, f"--out={out}"], cwd=repo, check=True
+        )
+    lines = [json.loads(line) for line in out.read_text().splitlines()]
+    assert [line["command"] for line in lines] == [
+        "python -m benchmarks.certify --tiny",
+        "python -m benchmarks.fit_step --tiny",
+    ]
+    assert set(lines[0]["figures"]) >= KEYS["certify"]
+
+
 def test_cost_model_agrees_with_the_simulation():
     for workers, per_task in ((16, 1), (128, 32), (1024, 32)):
         run = replace(fitting(Costs(), workers, per_task), tasks=20_000)
