@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from psilonnet.tables.columns import Column
+
+
+FAR_BEYOND_CHANCE = 100  # two columns of categories that depend on each other: about 3
 
 
 @dataclass(frozen=True)
@@ -30,6 +34,9 @@ class CanonicalRows:
         that nothing depends on the order of the table.
     distinct : ndarray of the same shape
         The number of the distinct row that each of them is equal to.
+    chance : tuple of float
+        The share of the pairs of given rows that would be equal if no column depended on another:
+        in all columns, and in the target.
     """
 
     position: np.ndarray[Any, np.dtype[np.intp]]
@@ -37,18 +44,22 @@ class CanonicalRows:
     cell: np.ndarray[Any, np.dtype[np.intp]]
     given: np.ndarray[Any, np.dtype[np.intp]]
     distinct: np.ndarray[Any, np.dtype[np.intp]]
+    chance: tuple[float, float]
 
     def copies(self) -> int:
         """Count the rows that repeat another row exactly where chance does not explain it.
 
         In a table of few different cells rows repeat by chance, and rows of one cell then differ
-        in the target, or a cell has many rows. Where on average at most three rows are equal, and
-        nearly all pairs of rows with equal columns have equal targets, they were copied.
+        in the target. Where nearly all pairs of rows with equal columns have equal targets, beyond
+        what chance gives, they were copied if on average at most three rows are equal, or if there
+        are many times as many equal pairs as in independent columns.
         """
         rows, cells = np.bincount(self.distinct), np.bincount(self.cell[self.distinct])
         equal, alike = (float((n * (n - 1.0)).sum()) for n in (rows, cells))
-        copied = len(self.given) <= 3 * len(rows) and equal >= 0.95 * alike
-        return len(self.given) - len(rows) if copied else 0
+        n, (columns, target) = len(self.given), self.chance
+        many = equal > FAR_BEYOND_CHANCE * n * (n - 1.0) * columns * target
+        same = equal - target * alike >= 0.95 * (1 - target) * alike
+        return n - len(rows) if same and (many or n <= 3 * len(rows)) else 0
 
 
 def canonical_rows(
@@ -80,13 +91,21 @@ def canonical_rows(
     distinct = inverse.reshape(-1)
     other = (rows[1:, : len(columns)] != rows[:-1, : len(columns)]).any(axis=1)
     order = np.lexsort((weight[kept], distinct))
+    equal = [_equal_pairs(column) for column in ranks]
     return CanonicalRows(
         position=kept[first],
         weight=np.bincount(distinct, weights=weight[kept]).astype(float),
         cell=np.concatenate([[0], np.cumsum(other)]),
         given=kept[order],
         distinct=distinct[order],
+        chance=(math.prod(equal[: len(columns)]), math.prod(equal[len(columns) :])),
     )
+
+
+def _equal_pairs(ranks: np.ndarray[Any, np.dtype[np.int64]]) -> float:
+    """Return the share of the pairs of cells that are equal."""
+    counts, n = np.unique(ranks, return_counts=True)[1].astype(float), len(ranks)
+    return float((counts * (counts - 1)).sum() / max(n * (n - 1.0), 1.0))
 
 
 def _ranks(values: np.ndarray[Any, Any]) -> np.ndarray[Any, np.dtype[np.int64]]:
