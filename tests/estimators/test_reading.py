@@ -4,6 +4,7 @@ import datetime as dt
 import tracemalloc
 import warnings
 
+import narwhals as nw
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -13,6 +14,7 @@ from sklearn.exceptions import NotFittedError
 
 from estimators.messy import QUICK, SMALL, messy
 from psilonnet import PSiLONClassifier, PSiLONRegressor
+from psilonnet.estimators.reading import check_groups, codes_of
 from psilonnet.tables import LossWarning, OutOfRangeWarning
 
 
@@ -72,6 +74,46 @@ def test_names_that_are_not_words_are_checked_too():
             model.predict(other)
     model = PSiLONRegressor(**QUICK).fit(frame.to_numpy(), frame[0])
     assert (model.predict(frame) == expected).all()
+
+
+def test_frames_of_narwhals_are_read_by_name():
+    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(60, 2)), columns=["a", "b"])
+    model = PSiLONRegressor(**QUICK).fit(nw.from_native(frame), frame.a)
+    assert model.feature_names_in_.tolist() == ["a", "b"]
+    assert (model.predict(nw.from_native(frame)) == model.predict(frame)).all()
+    with pytest.raises(ValueError, match="same order"):
+        model.predict(nw.from_native(frame[["b", "a"]]))
+
+
+@pytest.mark.filterwarnings("ignore:X has feature names")
+def test_names_of_an_array_in_another_order_are_refused():
+    x = np.random.default_rng(0).normal(size=(60, 2))
+    model = PSiLONRegressor(**QUICK).fit(x, x[:, 0])
+    frame = pd.DataFrame(x, columns=["x0", "x1"])
+    assert (model.predict(frame) == model.predict(x)).all()
+    with pytest.raises(ValueError, match=r"order of fit, \['x0', 'x1'\]. Got \['x1', 'x0'\]"):
+        model.predict(frame[["x1", "x0"]])
+
+
+@pytest.mark.parametrize("names", [[np.nan, np.nan], [None, np.nan]])
+def test_names_that_read_alike_are_refused(names):
+    x = np.random.default_rng(0).normal(size=(60, 2))
+    with pytest.raises(ValueError, match="names must be unique"):
+        PSiLONRegressor(**QUICK).fit(pd.DataFrame(x, columns=names), x[:, 0])
+
+
+@pytest.mark.parametrize(
+    ("labels", "codes"),
+    [
+        ([1, 2, 1.0, 2.0], [0, 1, 0, 1]),
+        ([2, "2", 2.0, "2"], [0, 1, 0, 1]),
+        (["b", "a", "b"], [1, 0, 1]),
+        (np.array(["b", "a", "b"]), [1, 0, 1]),
+    ],
+)
+def test_equal_numbers_are_one_group_and_words_are_others(labels, codes):
+    for groups in (labels, np.array(labels, dtype=object)):
+        assert codes_of(check_groups(groups)).tolist() == codes
 
 
 def test_one_long_cell_takes_its_own_room_only():

@@ -11,7 +11,7 @@ from scipy import sparse
 from sklearn.utils import check_array
 from sklearn.utils.validation import _check_sample_weight, _num_samples
 
-from psilonnet.tables import distinct_words, missing_cells
+from psilonnet.tables import distinct_words, missing_cells, word_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,7 +22,8 @@ Array = np.ndarray[Any, Any]
 
 
 def as_table(X: Any, owner: str) -> Any:
-    """Return a data frame as it is, and anything else as a two-dimensional array."""
+    """Return a data frame as it is, without narwhals, and all else as a two-dimensional array."""
+    X = nw.to_native(X, pass_through=True)
     if sparse.issparse(X):
         raise TypeError(
             "Sparse input is not supported, because a bound per column needs dense columns. "
@@ -40,8 +41,8 @@ def as_table(X: Any, owner: str) -> Any:
 
 def _check_frame(X: Any) -> None:
     # Of the type: a pandas frame has its columns as attributes, whatever they are called.
-    names = list(X.column_names if hasattr(type(X), "column_names") else X.columns)
-    twice = sorted(str(name) for name, count in Counter(names).items() if count > 1)
+    names = [str(n) for n in (X.column_names if hasattr(type(X), "column_names") else X.columns)]
+    twice = sorted(name for name, count in Counter(names).items() if count > 1)
     if twice:
         raise ValueError(
             f"Column names must be unique. These occur more than once: {twice}. Rename them."
@@ -106,13 +107,13 @@ def check_groups(groups: Any) -> Array:
             f"The 'groups' must not be missing. That of row {int(missing.argmax())} is: give such "
             "rows a group, or each one its own, or drop them."
         )
-    return labels
+    return cells if labels.dtype.kind in "US" else labels
 
 
 def codes_of(values: Array) -> Array:
-    """Return the number of each value among the distinct ones."""
+    """Return the number of each value among the distinct ones; 1 is 1.0, and not "1"."""
     if values.dtype == object:
-        return distinct_words(map(str, values))[1]
+        return distinct_words(f"{isinstance(v, str):d}{word_of(v)}" for v in values)[1]
     return np.unique(values, return_inverse=True)[1].reshape(-1)
 
 
@@ -120,11 +121,12 @@ def check_names(columns: Sequence[Column], known: Sequence[str]) -> None:
     """Refuse other names than in fit, or another order, where scikit-learn does not look.
 
     It looks at names that are words; those of a frame may be numbers or dates. Columns of arrays
-    have no names of their own.
+    have no names of their own; those of a frame in another order have.
     """
     names = [column.name for column in columns]
     no_names = [f"x{k}" for k in range(len(names))]
-    if names != list(known) and no_names not in (names, list(known)):
+    moved = names != list(known) and sorted(names) == sorted(known)
+    if moved or (names != list(known) and no_names not in (names, list(known))):
         raise ValueError(
             f"The columns must have the names and the order of fit, {list(known)}. Got {names}."
         )
