@@ -159,6 +159,8 @@ def test_stopped_fit_leaves_no_half_of_a_model(prune, monkeypatch, capsys):
         model.predict(frame)
     with pytest.raises(NotFittedError):
         model.with_selection("accurate")
+    left = {"held_out_score_", "measures_", "members_", "path_", "temperature_", "_known_errors"}
+    assert not left & set(vars(model))
 
 
 def test_torch_may_have_been_set_in_two_ways():

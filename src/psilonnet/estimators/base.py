@@ -142,7 +142,7 @@ class BasePSiLON(ChosenModel):
     ) -> Fitting[None]:
         """Fit the model, and yield the populations that have to be trained for it."""
         check_parameters(type(self).__name__, self.get_params(deep=False))
-        self.__dict__.pop("net_", None)  # a fit that is stopped leaves no half of a model
+        self._forget()  # a fit that is stopped leaves nothing of a model
         given = self._read_rows(X, y, sample_weight, groups)
         problem = self._encode(given)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
@@ -155,6 +155,13 @@ class BasePSiLON(ChosenModel):
             progress.end("")
             raise
         progress.end(self._score_in_words())
+
+    def _forget(self) -> None:
+        """Drop what an earlier fit has found."""
+        for name in list(vars(self)):
+            is_fitted = name.endswith("_") and not name.startswith("_")
+            if is_fitted or name in ("_record", "_known_errors"):
+                delattr(self, name)
 
     def _read_rows(self, X: Any, y: Any, sample_weight: Any, groups: Any) -> _Given:
         """Check what was given."""
