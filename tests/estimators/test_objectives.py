@@ -154,7 +154,9 @@ def test_several_quantiles_need_one_target():
     model = PSiLONRegressor(**{**QUICK, "cv": None}, loss="quantile", quantile=LEVELS)
     with pytest.raises(ValueError, match=r"needs one target. Got a target with 2 columns"):
         model.fit(x, np.stack([y, y], axis=1))
-    model.fit(x, y.reshape(-1, 1), validation_data=(x[:20], y[:20]))  # one in two axes is one
+    model.fit(
+        x[20:], y[20:].reshape(-1, 1), validation_data=(x[:20], y[:20])
+    )  # one in two axes is one
     assert model.predict(x).shape == (50, 3)
 
 

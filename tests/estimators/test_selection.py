@@ -224,8 +224,8 @@ def _first_layers(net):
 
 
 def test_folds_and_groups_beside_validation_data_are_named():
-    x = np.random.default_rng(0).normal(size=(60, 2))
-    given, said = {"validation_data": (x[:9], x[:9, 0])}, "'groups' and 'cv' have no effect"
+    x, new = np.split(np.random.default_rng(0).normal(size=(69, 2)), [60])
+    given, said = {"validation_data": (new, new[:, 0])}, "'groups' and 'cv' have no effect"
     with pytest.warns(HeldOutWarning, match=said):
         folds = PSiLONRegressor(**QUICK).fit(x, x[:, 0], **given)
     groups = PSiLONRegressor(**{**QUICK, "cv": None})
@@ -249,6 +249,18 @@ def test_validation_data_is_never_trained_on():
     for a, b in zip(first.net_.parts[0].net.layers, other.net_.parts[0].net.layers, strict=True):
         assert a.weight.equal(b.weight)
         assert a.bias.equal(b.bias)
+
+
+def test_validation_rows_that_are_trained_on_are_counted():
+    x, new = np.split(np.random.default_rng(0).normal(size=(90, 2)), [60])
+    model = PSiLONRegressor(**{**QUICK, "cv": None})
+    held = np.concatenate([new, x[:5]])
+    for rows in (x, np.tile(x, (4, 1))):
+        with pytest.warns(HeldOutWarning, match="5 of 35 rows of 'validation_data' are exact cop"):
+            model.fit(rows, rows[:, 0], validation_data=(held, held[:, 0]))
+    cells, held = (np.round(2 * v) for v in (x, new))
+    assert set(map(tuple, cells)) & set(map(tuple, held))
+    model.fit(cells, x[:, 1], validation_data=(held, new[:, 1]))  # and nothing is said
 
 
 def test_validation_rows_choose():
@@ -294,7 +306,7 @@ def test_held_out_score_counts_weights_and_needs_held_out_rows():
         small = clone(chooses).set_params(cv=None).fit(x[:10], x[:10, 0])
     assert small.held_out_score_ is None
     one = PSiLONRegressor(**{**QUICK, "cv": None})
-    one.fit(x, x[:, 0], validation_data=(x[:1], x[:1, 0]))
+    one.fit(x[1:], x[1:, 0], validation_data=(x[:1], x[:1, 0]))
     assert one.held_out_score_ is None  # one row has no R^2
 
 

@@ -11,6 +11,7 @@ from sklearn.utils import check_consistent_length, check_random_state
 from psilonnet._warnings import warn_user
 from psilonnet.estimators.chosen import ChosenModel
 from psilonnet.estimators.folds import (
+    COPIES,
     FOLDS,
     Folds,
     GivenRows,
@@ -37,7 +38,7 @@ from psilonnet.estimators.reading import check_groups, check_weights
 from psilonnet.estimators.recipe import make_recipe
 from psilonnet.estimators.selection import HeldOut, choose
 from psilonnet.estimators.training_record import Record
-from psilonnet.tables import canonical_rows, fit_encoder
+from psilonnet.tables import canonical_rows, count_repeats, fit_encoder
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -226,7 +227,7 @@ class BasePSiLON(ChosenModel):
                     "have no effect. Leave them out, or the validation_data.",
                     HeldOutWarning,
                 )
-            whole = self._append_validation(problem, validation_data)
+            whole = self._append_validation(problem, given, validation_data)
             sides = np.arange(rows), np.arange(rows, len(whole.y))
             recipe = make_recipe(parameters, rows, seed, alone=False)
             return Folds(whole, [sides] * FOLDS), recipe
@@ -252,7 +253,7 @@ class BasePSiLON(ChosenModel):
             candidates = yield from prune_candidates(folds, recipe, chosen, held_out, progress)
         return Record(recipe.designs, candidates, histories, folds.problem, held_out)
 
-    def _append_validation(self, problem: Problem, validation_data: Any) -> Problem:
+    def _append_validation(self, problem: Problem, given: _Given, validation_data: Any) -> Problem:
         """Return the training rows followed by the validation rows."""
         if not isinstance(validation_data, tuple) or len(validation_data) != 2:
             raise ValueError(
@@ -266,5 +267,15 @@ class BasePSiLON(ChosenModel):
             raise ValueError(
                 "Some row of 'validation_data' must be of a class with a weight above 0. None is: "
                 "change 'class_weight', or choose on other rows."
+            )
+        same = self.encoder_.matched(columns)
+        known = [column.take(given.rows.distinct) for column in given.columns]
+        repeats = count_repeats((known, given.y[given.rows.distinct]), (same, y))
+        if repeats >= max(COPIES * len(y), 1):
+            warn_user(
+                f"{repeats} of {len(y)} rows of 'validation_data' are exact copies of rows of X "
+                "and y, columns and target alike. The networks are trained on these, so their "
+                "choice and held_out_score_ are too optimistic. Leave such rows out on one side.",
+                HeldOutWarning,
             )
         return problem.followed_by(self._problem(columns, y, np.ones(len(y))))

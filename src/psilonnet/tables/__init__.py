@@ -1,6 +1,11 @@
 """Tables: columns of any frame, and their encoding as numbers."""
 
-from psilonnet.tables.canonical import CanonicalRows, canonical_rows, distinct_words
+from psilonnet.tables.canonical import (
+    CanonicalRows,
+    canonical_rows,
+    count_repeats,
+    distinct_words,
+)
 from psilonnet.tables.codes import BOOLEANS, FAR, CategoryCode, NumberCode
 from psilonnet.tables.columns import DAY, Column, LossWarning, missing_cells, read_columns, word_of
 from psilonnet.tables.encoder import OutOfRangeWarning, TableEncoder, fit_encoder
@@ -35,6 +40,7 @@ __all__ = [
     "TextReading",
     "TextStyle",
     "canonical_rows",
+    "count_repeats",
     "distinct_words",
     "fit_encoder",
     "missing_cells",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -100,6 +100,25 @@ def canonical_rows(
         distinct=distinct[order],
         chance=(math.prod(equal[: len(columns)]), math.prod(equal[len(columns) :])),
     )
+
+
+def count_repeats(
+    known: tuple[Sequence[Column], np.ndarray[Any, Any]],
+    new: tuple[Sequence[Column], np.ndarray[Any, Any]],
+) -> int:
+    """Count the new rows that repeat known ones exactly where chance does not explain it.
+
+    Both are columns and a target of shape (rows, targets); the columns are of the same kinds.
+    """
+    columns = [
+        replace(a, values=np.concatenate([a.values, b.values]))
+        for a, b in zip(known[0], new[0], strict=True)
+    ]
+    target = np.concatenate([known[1], new[1]])
+    rows = canonical_rows(columns, target, np.ones(len(target)))
+    is_new = rows.given >= len(known[1])
+    again = np.isin(rows.distinct[is_new], rows.distinct[~is_new])
+    return int(again.sum()) if rows.copies() else 0
 
 
 def _equal_pairs(ranks: np.ndarray[Any, np.dtype[np.int64]]) -> float:
