@@ -99,6 +99,52 @@ def test_numbers_that_hardly_differ_are_told():
     assert losses({"noise": [0.1 + 0.2, 0.3] * 20, "same": [5.0] * 40}) == []
 
 
+@pytest.mark.parametrize("n", [200, 1200])
+def test_whole_numbers_that_are_one_float_are_told(n):
+    large = 2**62 + np.arange(n)
+    for cells in (
+        large,
+        large.astype("uint64"),
+        pd.array(large, dtype="Int64"),
+        large.astype(object),
+    ):
+        assert "taken as constant and left out: 'a'" in losses(pd.DataFrame({"a": cells}))[0]
+    assert losses({"a": np.full(n, 2**62)}) == losses({"a": 2**62 + 10**9 * np.arange(n)}) == []
+
+
+def test_times_that_are_one_millisecond_are_told():
+    spans = pd.to_timedelta(np.arange(300) % 900, "us")
+    moments = pd.Timestamp("2024-01-01") + spans
+    frame = pd.DataFrame({"span": spans, "at": moments, "zone": moments.tz_localize("UTC")})
+    cells = frame[["span", "at"]].astype(object)
+    for table in (frame, pl.from_pandas(frame), cells):
+        (said,) = losses(table)
+        assert said.startswith("Times and durations are cut to milliseconds")
+        assert all(repr(str(name)) in said for name in table.columns)
+    assert losses({"span": 10 * spans}) == []
+    assert losses({"same": [pd.Timedelta(300, "us")] * 40}) == []
+
+
+def test_words_among_numbers_are_counted():
+    numbers = [k % 8 / 2 for k in range(199)]
+    for word in ("?", ""):
+        (said,) = losses({"a": pd.Series([*numbers, word, None], dtype=object)})
+        assert f"'a' (1 of 200 cells, such as {word!r})" in said
+        assert "errors='coerce'" in said
+    mostly_words = ["x", "y", 1] * 60
+    assert losses({"a": mostly_words, "b": pd.Categorical([1, 2, "z"] * 60)}) == []
+
+
+def test_equal_rows_that_were_merged_are_counted():
+    frame = pd.DataFrame({"m": [f"l{k % 40}" for k in range(1200)]})
+    frame.loc[:7, "m"] = "few"  # 8 rows of 1,200 are not rare
+    model = PSiLONClassifier(width=4, max_steps=2, reg_strength=1e-3, verbose=False)
+    for table in (frame, frame.assign(x=np.arange(1200.0))):
+        for weight in (None, np.full(1200, 0.1)):
+            model.fit(table, np.arange(1200) % 40 % 2, sample_weight=weight)
+            assert "few" in model.encoder_.codes[0].levels
+
+
 def test_fit_tells_once():
     frame = pd.DataFrame({"price": AMOUNTS, "x": np.arange(200.0)})
     model = PSiLONClassifier(width=4, max_steps=2, reg_strength=1e-3, verbose=False)

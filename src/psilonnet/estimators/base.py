@@ -64,6 +64,13 @@ class _Given(NamedTuple):
     rows: GivenRows
     cv: Any
 
+    @property
+    def counts(self) -> Array:
+        """How many rows each stands for: its weight if all are whole, else in proportion to it."""
+        if (self.weight == np.floor(self.weight)).all():
+            return self.weight
+        return np.asarray(self.weight * (len(self.rows.position) / self.weight.sum()))
+
 
 class BasePSiLON(ChosenModel):
     """Fitting without a target."""
@@ -190,7 +197,7 @@ class BasePSiLON(ChosenModel):
         check_columns(signs, given.columns)
         self.monotonic_cst_ = signs
         ordered = [name for name, sign in zip(names, signs, strict=True) if sign]
-        self.encoder_ = fit_encoder(given.columns, given.weight, ordered)
+        self.encoder_ = fit_encoder(given.columns, given.counts, ordered)
         if self.encoder_.width == 0:
             raise ValueError(
                 "At least one column must have two different values among the rows of weight above "

@@ -134,12 +134,12 @@ class CategoryCode:
 
     @classmethod
     def fit(cls, column: Column, weight: Floats) -> CategoryCode:
-        """Keep the most frequent levels, in alphabetical order."""
+        """Keep the most frequent levels, in alphabetical order; a weight is a number of rows."""
         present = np.array([v is not None for v in column.values], dtype=bool)
         found, inverse = distinct_words(column.values[present])
         mass = np.bincount(inverse, weights=weight[present], minlength=len(found))
         rows, share = RARE
-        least = min(rows * weight.sum() / len(weight), share * weight.sum())
+        least = min(rows, share * weight.sum())
         # Two levels are one column, however rare one of them is.
         frequent = mass >= (0.0 if len(found) <= 2 else least)
         ranked = sorted(np.flatnonzero(frequent), key=lambda k: (-mass[k], found[k]))

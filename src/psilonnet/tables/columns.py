@@ -6,10 +6,13 @@ import datetime
 import math
 import numbers
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import narwhals as nw
 import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 Kind = Literal["number", "time", "duration", "category"]
 Floats = np.ndarray[Any, np.dtype[np.float64]]
@@ -35,12 +38,18 @@ class Column:
         Floats with NaN for a missing cell, or for categories an object array of str with None.
     is_declared : bool
         Whether the type of the column says that its values are categories, whatever they look like.
+    differs : bool
+        Whether cells were different that are the same, or nearly so, as floats.
+    strays : str
+        What words there are in a category of which most cells were numbers, as a sentence has it.
     """
 
     name: str
     kind: Kind
     values: np.ndarray[Any, Any]
     is_declared: bool = False
+    differs: bool = False
+    strays: str = ""
 
     @property
     def is_empty(self) -> bool:
@@ -91,20 +100,36 @@ def _from_array(name: str, values: np.ndarray[Any, Any]) -> Column:
     if values.dtype.kind in "mM":
         days = values.astype("datetime64[ms]" if values.dtype.kind == "M" else "timedelta64[ms]")
         floats = np.where(np.isnat(days), np.nan, days.astype(np.int64).astype(float) / DAY)
-        return Column(name, "time" if values.dtype.kind == "M" else "duration", floats)
+        kind: Kind = "time" if values.dtype.kind == "M" else "duration"
+        known = values[~np.isnat(values)]
+        return Column(
+            name, kind, floats, differs=_differs(floats, lambda: len(set(known.tolist())))
+        )
     if values.dtype.kind in "USb":
         return Column(name, "category", values.astype(str).astype(object))
-    return Column(name, "number", values.astype(float))
+    floats = values.astype(float)
+    differs = values.dtype.kind in "iu" and _differs(floats, lambda: len(set(values.tolist())))
+    return Column(name, "number", floats, differs=differs)
+
+
+def _differs(floats: Floats, distinct: Callable[[], int]) -> bool:
+    """Whether there are distinct cells where all floats are equal, but for 1e-13 of their size."""
+    known = floats[~np.isnan(floats)]
+    near = len(known) > 0 and np.ptp(known) <= 1e-13 * np.abs(known).max()
+    return bool(near) and distinct() > 1
 
 
 def _from_series(name: str, series: nw.Series[Any]) -> Column:
     dtype = series.dtype
     if dtype.is_numeric():
         wide = str(dtype) in ("Int128", "UInt128")  # NumPy has none
-        return Column(name, "number", _floats(series.cast(nw.Float64) if wide else series))
+        floats = _floats(series.cast(nw.Float64) if wide else series)
+        differs = dtype.is_integer() and _differs(floats, series.drop_nulls().n_unique)
+        return Column(name, "number", floats, differs=differs)
     if dtype in (nw.Datetime, nw.Date):
         stamps = series.cast(nw.Datetime("ms")) if dtype == nw.Date else series
-        return Column(name, "time", _floats(stamps.dt.timestamp("ms")) / DAY)
+        floats = _floats(stamps.dt.timestamp("ms")) / DAY
+        return Column(name, "time", floats, differs=_differs(floats, series.drop_nulls().n_unique))
     if dtype == nw.Duration:
         return _from_array(name, series.to_numpy())
     if dtype in (nw.String, nw.Categorical, nw.Enum, nw.Boolean, nw.Object, nw.Unknown):
@@ -148,15 +173,17 @@ def _from_objects(name: str, values: np.ndarray[Any, Any]) -> Column:
     if len(present) and all(isinstance(v, (datetime.timedelta, np.timedelta64)) for v in present):
         spans = np.full(len(values), np.timedelta64("NaT"), dtype="timedelta64[ms]")
         spans[~missing] = [np.timedelta64(v, "ms") for v in present]
-        return _from_array(name, spans)
+        return _seen(_from_array(name, spans), present)
     if all(isinstance(v, numbers.Number) and not isinstance(v, (bool, np.bool_)) for v in present):
         floats = np.full(len(values), np.nan)
         floats[~missing] = [_as_float(name, v) for v in present]
-        return Column(name, "number", floats)
+        column = Column(name, "number", floats)
+        whole = all(isinstance(v, numbers.Integral) for v in present)
+        return _seen(column, present) if whole else column
     if all(isinstance(v, (datetime.date, np.datetime64)) for v in present):
         stamps = np.full(len(values), np.datetime64("NaT"), dtype="datetime64[ms]")
         stamps[~missing] = [np.datetime64(_naive(v), "ms") for v in present]
-        return _from_array(name, stamps)
+        return _seen(_from_array(name, stamps), present)
     strange = next((v for v in present if not isinstance(v, (str, numbers.Number))), None)
     if strange is not None and not isinstance(strange, np.bool_):
         raise TypeError(
@@ -165,7 +192,24 @@ def _from_objects(name: str, values: np.ndarray[Any, Any]) -> Column:
             f"{name!r} holds {strange!r} of type {type(strange).__name__} among others: turn all "
             "of its cells into words, or this kind into missing cells."
         )
-    return Column(name, "category", words_of(values, missing))
+    return Column(name, "category", words_of(values, missing), strays=_strays(present))
+
+
+def _seen(column: Column, present: np.ndarray[Any, Any]) -> Column:
+    """Return a column that knows whether its cells differed."""
+    return replace(column, differs=_differs(column.values, lambda: len(set(present))))
+
+
+def _strays(present: np.ndarray[Any, Any]) -> str:
+    """Return how many words there are among numbers, with an example; "" if they are half or more.
+
+    Booleans are neither.
+    """
+    words = [v for v in present if isinstance(v, str)]
+    counted = [v for v in present if not isinstance(v, (str, bool, np.bool_))]
+    if not words or 2 * len(counted) <= len(present):
+        return ""
+    return f" ({len(words)} of {len(present)} cells, such as {words[0]!r})"
 
 
 def _as_float(name: str, value: Any) -> float:

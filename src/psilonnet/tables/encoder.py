@@ -150,6 +150,7 @@ def fit_encoder(
     ----------
     columns : sequence of Column
     weight : ndarray of shape (rows,)
+        How many rows of the table each of them stands for.
     ordered : collection of column names
         Columns of booleans that must be one number each.
     """

@@ -29,6 +29,16 @@ SENTENCES = {
         "Columns whose numbers differ by less than 1e-13 of their size are taken as constant and "
         "left out: {}. Subtract their least number first."
     ),
+    "cut": (
+        "Times and durations are cut to milliseconds. In these columns all are equal then, and "
+        "they are left out: {}. Turn them into numbers, for instance of microseconds."
+    ),
+    "strays": (
+        "A column that holds a word is read as categories. In these columns most cells are "
+        "numbers, whose size and order are lost: {}. Turn the words into missing cells, for "
+        "instance with pandas.to_numeric(..., errors='coerce'); if the numbers are mere names, "
+        "make the column categorical."
+    ),
     "text": (
         "Columns of text are read as categories. In these columns most cells are amounts, "
         "percentages or dates, whose size and order would be lost: {}. Turn them into numbers or "
@@ -77,12 +87,14 @@ def _loss(column: Column, code: Code, weight: Floats) -> tuple[str, str]:
         return "empty", ""
     if isinstance(code, NumberCode):
         rounding = 1e-15 * max(abs(code.low), abs(code.high), 1e-265)
-        lost = code.scale == 0 and code.high / 2 - code.low / 2 > rounding
-        return ("narrow" if lost else ""), ""
+        lost = code.scale == 0 and (column.differs or code.high / 2 - code.low / 2 > rounding)
+        return ("narrow" if column.kind == "number" else "cut") if lost else "", ""
+    if column.strays:
+        return "strays", column.strays
     if said := _as_text(column):
         return "text", said
     present = np.array([value is not None for value in column.values], dtype=bool)
-    rows = int(present.sum())
+    rows = weight[present].sum()
     if rows >= FEWEST and len(set(column.values[present])) > 0.9 * rows:
         return "identifier", ""
     kept = np.array([value in code.levels for value in column.values], dtype=bool)
