@@ -233,6 +233,12 @@ BAD_INPUTS = {
     "infinite weight": (fit(sample_weight=np.full(30, np.inf)), ValueError, r"infinity"),
     "weights all zero": (fit(sample_weight=np.zeros(30)), ValueError, r"above 0|non-zero"),
     "two columns of weights": (fit(sample_weight=np.ones((30, 2))), ValueError, r"1D array|1d"),
+    "words as weights": (
+        fit(sample_weight=["1"] * 30), ValueError, r"'sample_weight' must be numbers.*'1': convert",
+    ),
+    "words among weights": (
+        fit(sample_weight=np.array([1.0, "n/a"] * 15, dtype=object)), ValueError, r"such as 'n/a'",
+    ),
     "negative class weight": (
         parameter(class_weight={0: -1.0}), ValueError, r"must be a number of at least 0",
     ),
@@ -341,6 +347,17 @@ BAD_INPUTS = {
     ),
     "weight of the bound NaN": (parameter(selection=np.nan), ValueError, r"'selection'.*Got nan"),
     "verbose": (parameter(verbose="loud"), ValueError, r"'verbose'.*'auto'. Got 'loud'"),
-    "random_state": (parameter(random_state="seed"), ValueError, r"'seed' cannot be used to seed"),
+    "verbose as a level": (parameter(verbose=3), ValueError, r"'verbose'.*2 .*'auto'. Got 3"),
+    "verbose below 0": (parameter(verbose=-1), ValueError, r"'verbose'.*'auto'. Got -1"),
+    "random_state": (
+        parameter(random_state="seed"), ValueError, r"'random_state'.*from 0 to .*Got 'seed'",
+    ),
+    "random_state below 0": (parameter(random_state=-1), ValueError, r"'random_state'.*Got -1"),
+    "random_state too large": (parameter(random_state=2**40), ValueError, r"to 4294967295.*Got 10"),
+    "random_state as a flag": (parameter(random_state=True), ValueError, r"'random_state'.*Got Tr"),
+    "random_state as a Generator": (
+        parameter(random_state=np.random.default_rng(0)), ValueError,
+        r"'random_state'.*Got Generator.*draw a number of it",
+    ),
     "unknown parameter": (lambda: PSiLONClassifier(widht=3), TypeError, r"widht"),
 }  # fmt: skip

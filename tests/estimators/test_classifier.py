@@ -38,6 +38,13 @@ def test_many_classes_of_any_type(labels):
     assert model.predict(x).dtype == y.dtype
 
 
+def test_score_names_labels_that_are_missing():
+    frame, labels, _ = messy(60)
+    model = PSiLONClassifier(**QUICK).fit(frame, labels)
+    with pytest.raises(ValueError, match=r"must not be missing: .* in row 0"):
+        model.score(frame, np.r_[np.array([np.nan], dtype=object), labels[1:]])
+
+
 def test_validation_rows_have_the_weights_of_their_classes():
     frame, labels, _ = messy(120)
     held, held_labels, _ = messy(80, seed=1)

@@ -374,6 +374,7 @@ def test_equal_rows_on_both_sides_keep_their_parts():
         ([(range(8),)], "pair of positions"),
         ([(range(4), range(4, 8), range(8, 12))], "pair of positions"),
         ([7], "pair of positions"),
+        ([(np.arange(12) < 8, np.arange(12) >= 8)], r"give numpy.flatnonzero\(mask\) for each"),
         ([], "at least one split"),
     ],
 )
@@ -404,8 +405,10 @@ def test_copied_rows_are_named_and_natural_repeats_are_not():
 
 def test_fewer_groups_than_folds_are_said():
     x, y = two_classes(60)
-    with pytest.warns(HeldOutWarning, match="asks for 5 folds. Only 3 can be held out"):
+    with pytest.warns(HeldOutWarning, match="By default there are 5 folds. Only 3 can be held"):
         model = PSiLONRegressor(**SMALL).fit(x, y, groups=np.arange(60) % 3)
+    with pytest.warns(HeldOutWarning, match="'cv' parameter asks for 4 folds. Only 3 can be held"):
+        PSiLONRegressor(**SMALL, cv=4).fit(x, y, groups=np.arange(60) % 3)
     assert model.held_out_score_ is not None
     assert model.net_.members == 3 * len(model.members_["weight"])
 

@@ -6,7 +6,7 @@ import pytest
 
 from estimators.messy import QUICK
 from psilonnet import PSiLONClassifier
-from psilonnet.estimators.labels import check_labels, warn_of_many_classes
+from psilonnet.estimators.labels import check_labels, warn_of_many_classes, warn_of_spaces
 
 
 @pytest.mark.parametrize("labels", [pa.array(["b", "a"]), [np.str_("b"), "a"], ("b", "a")])
@@ -24,6 +24,13 @@ def test_a_class_per_row_is_warned_about():
         warn_of_many_classes(31, 60)
     warn_of_many_classes(30, 60)
     warn_of_many_classes(20, 20)  # too few rows to tell
+
+
+def test_classes_that_differ_by_spaces_are_warned_about():
+    with pytest.warns(UserWarning, match=r"spaces around them only: ' yes', 'yes'\. If"):
+        warn_of_spaces(np.array([" yes", "no", "yes"]))
+    warn_of_spaces(np.array(["no", "not known"]))
+    warn_of_spaces(np.array([1, 2]))
 
 
 def labels_of_all_types():

@@ -96,6 +96,13 @@ def test_arrays_are_read_column_by_column():
         (np.array([[np.inf]]), ValueError, r"must be finite .* 'x0' contains infinity in row 0"),
         (np.array([[{"a": 1}]], dtype=object), TypeError, r"'x0' holds {'a': 1} of type dict"),
         (np.array([[1j]], dtype=object), ValueError, "Complex data not supported"),
+        (
+            np.array(
+                [[dt.datetime(2020, 1, 1)], [dt.datetime(2020, 1, 1, tzinfo=dt.timezone.utc)]]
+            ),
+            ValueError,
+            "time zone, or none. Column 'x0' holds 1 with one and 1 without",
+        ),
         (pl.DataFrame({"a": [[1, 2]]}), TypeError, r"'a' holds List"),
     ],
 )

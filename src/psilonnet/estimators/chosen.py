@@ -112,8 +112,8 @@ class ChosenModel(CoveredModel):
         if record is None:
             raise ValueError(
                 "The candidates of a fit are kept in the memory of the process that fitted it, not "
-                "in files and pickles, and they can be freed. They are gone: fit again with "
-                f"selection={selection!r}."
+                "in files, pickles and copies, and they can be freed. They are gone: fit again "
+                f"with selection={selection!r}."
             )
         if self.prune:
             raise ValueError(

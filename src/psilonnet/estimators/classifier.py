@@ -13,7 +13,12 @@ from psilonnet._warnings import warn_user
 from psilonnet.estimators.base import BasePSiLON
 from psilonnet.estimators.class_target import ClassTarget, fit_temperature
 from psilonnet.estimators.coverage import CoveringSets
-from psilonnet.estimators.labels import check_labels, label_numbers, warn_of_many_classes
+from psilonnet.estimators.labels import (
+    check_labels,
+    label_numbers,
+    warn_of_many_classes,
+    warn_of_spaces,
+)
 from psilonnet.estimators.measures import class_measures
 
 if TYPE_CHECKING:
@@ -190,6 +195,7 @@ class PSiLONClassifier(ClassifierMixin, CoveringSets, BasePSiLON):  # type: igno
                 f"The data contains one class only: {self.classes_.tolist()[0]!r}."
             )
         warn_of_many_classes(len(self.classes_), self.n_rows_)
+        warn_of_spaces(self.classes_)
         # Labels that occur with weight zero only get any number: their rows are dropped.
         return np.asarray(np.searchsorted(self.classes_, y).reshape(-1, 1), dtype=float)
 
@@ -265,6 +271,10 @@ class PSiLONClassifier(ClassifierMixin, CoveringSets, BasePSiLON):  # type: igno
         """Return the most probable class of each row."""
         logits = self._outputs(X)
         return np.asarray(self.classes_[self.target_.numbers(logits)])
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the accuracy on some rows."""
+        return float(super().score(X, check_labels(y), sample_weight))
 
     def _measure(self, outputs: Array, y: Array, weight: Array) -> ClassMeasures:
         return self._compare(self.target_.decode(outputs), y[:, 0].astype(int), weight)

@@ -167,9 +167,10 @@ def _hold_out(given: GivenRows, cv: Any, seed: int) -> list[Split]:
     folds = FOLDS if cv is None else int(cv)
     splits = make_splits(given.strata, given.groups, folds, seed)
     if len(splits) < folds:
+        asked = "By default there are" if cv is None else "The 'cv' parameter asks for"
         warn_user(
-            f"The 'cv' parameter asks for {folds} folds. Only {len(splits)} can be "
-            "held out without parting a group or losing a class, and so many are used.",
+            f"{asked} {folds} folds. Only {len(splits)} can be held "
+            "out without parting a group or losing a class, and so many are used.",
             HeldOutWarning,
         )
     if given.groups is None and given.copies >= COPIES * len(given.strata):
@@ -275,11 +276,14 @@ def _check_splits(given: GivenRows, splits_given: Sequence[Any]) -> list[Split]:
         rows = [np.asarray(side) for side in pair] if np.iterable(pair) else []
         whole = len(rows) == 2 and all(r.ndim == 1 and r.dtype.kind in "iu" for r in rows)
         inside = whole and all(((r >= 0) & (r < n)).all() for r in rows)
+        masks = any(r.dtype == bool for r in rows)
+        usual = "list(splitter.split(X, y)), and weights as sample_weight"
+        remedy = "numpy.flatnonzero(mask) for each mask" if masks else usual
         if not inside or len(set(np.concatenate(rows))) < len(rows[0]) + len(rows[1]):
             raise ValueError(
                 "Each split of 'cv' must be a pair of positions of rows from 0 to "
                 f"{n - 1}, to train on and to hold out, and no row twice or on both sides. Split "
-                f"{number} is not: give list(splitter.split(X, y)), and weights as sample_weight."
+                f"{number} is not: give {remedy}."
             )
         train, held = (np.sort(place[r][place[r] >= 0]) for r in rows)
         if not len(held) or set(strata[train]) != set(strata):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from numbers import Real
 from typing import Any, NoReturn
 
@@ -10,6 +11,7 @@ import numpy as np
 from sklearn.utils import column_or_1d
 
 from psilonnet._numbers import is_whole
+from psilonnet._warnings import warn_user
 from psilonnet.estimators.measures import some_of
 from psilonnet.estimators.reading import unmasked
 from psilonnet.tables import missing_cells
@@ -61,6 +63,17 @@ def warn_of_many_classes(classes: int, rows: int) -> None:
             "predict another column.",
             UserWarning,
             stacklevel=2,
+        )
+
+
+def warn_of_spaces(classes: Array) -> None:
+    """Warn of classes that differ by spaces around them only."""
+    words = [label for label in classes.tolist() if isinstance(label, str)]
+    stripped = Counter(word.strip() for word in words)
+    if alike := [word for word in words if stripped[word.strip()] > 1]:
+        warn_user(
+            f"Some classes differ by spaces around them only: {some_of([repr(w) for w in alike])}. "
+            "If they are meant to be one, strip the labels."
         )
 
 

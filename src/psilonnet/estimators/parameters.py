@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.random import RandomState
 
 from psilonnet._numbers import is_real, is_whole
 from psilonnet.estimators.designs import are_designs
@@ -64,6 +65,16 @@ def _why_no_loss(value: Any) -> str:
     return "a file keeps only the name of a loss of your own, so give it with set_params(loss=...)"
 
 
+def _is_random_state(value: Any) -> bool:
+    seed = is_whole(value) and 0 <= value < 2**32
+    return value is None or value is np.random or isinstance(value, RandomState) or seed
+
+
+def _why_no_random_state(value: Any) -> str:
+    is_generator = isinstance(value, np.random.Generator)
+    return "draw a number of it with integers(2**32)" if is_generator else ""
+
+
 LOSSES = ("squared_error", "absolute_error", "huber", "quantile", "poisson")
 FLAG = _Rule(lambda value: isinstance(value, (bool, np.bool_)), "True or False")
 
@@ -110,8 +121,13 @@ RULES: dict[str, _Rule] = {
         "the name of a torch device that is there, such as 'cpu' or 'cuda'",
         why_no_device,
     ),
+    "random_state": _Rule(
+        _is_random_state,
+        "None, a whole number from 0 to 4294967295, or a numpy.random.RandomState",
+        _why_no_random_state,
+    ),
     "verbose": _Rule(
-        lambda v: isinstance(v, (bool, np.bool_)) or is_whole(v) or v == "auto",
+        lambda v: v == "auto" if isinstance(v, str) else isinstance(v, Integral) and v in (0, 1, 2),
         "True, False, 2 (lines for logs) or 'auto'",
     ),
 }

@@ -80,6 +80,13 @@ def unmasked(values: Any) -> Any:
 
 def check_weights(sample_weight: Any, n: int) -> Array:
     """Return one weight per row; all are one if none are given."""
+    given = np.asarray(sample_weight)
+    cells: Any = () if given.dtype.kind in "fiub" else given.ravel()
+    if words := [v for v in cells if isinstance(v, (str, bytes))]:
+        raise ValueError(
+            "The 'sample_weight' must be numbers. Got words such as "
+            f"{str(words[0])!r}: convert them, for instance with astype(float)."
+        )
     weight: Array = _check_sample_weight(
         sample_weight, np.empty((n, 1)), dtype=np.float64, ensure_non_negative=True
     )

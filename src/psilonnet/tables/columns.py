@@ -181,6 +181,7 @@ def _from_objects(name: str, values: np.ndarray[Any, Any]) -> Column:
         whole = all(isinstance(v, numbers.Integral) for v in present)
         return _seen(column, present) if whole else column
     if all(isinstance(v, (datetime.date, np.datetime64)) for v in present):
+        _check_zones(name, present)
         stamps = np.full(len(values), np.datetime64("NaT"), dtype="datetime64[ms]")
         stamps[~missing] = [np.datetime64(_naive(v), "ms") for v in present]
         return _seen(_from_array(name, stamps), present)
@@ -221,6 +222,16 @@ def _as_float(name: str, value: Any) -> float:
         raise ValueError(
             f"Numbers must be below 1.8e308. Column {name!r} holds a larger one: use words."
         ) from None
+
+
+def _check_zones(name: str, moments: np.ndarray[Any, Any]) -> None:
+    zones = [v.tzinfo is not None for v in moments if isinstance(v, datetime.datetime)]
+    if any(zones) and not all(zones):
+        raise ValueError(
+            "All times of a column must have a time zone, or none. Column "
+            f"{name!r} holds {zones.count(True)} with one and {zones.count(False)} without: give "
+            "all the same."
+        )
 
 
 def _naive(moment: Any) -> Any:
