@@ -23,7 +23,7 @@ def test_temperature_minimises_the_loss_of_many_rows():
     y = (rng.random(4000) < 1 / (1 + np.exp(-logits[:, 0] / 2))).astype(float)
     assert fit_temperature(logits, y, *ones(4000)) == pytest.approx(2.0, rel=0.1)
     assert fit_temperature(logits, y, *ones(4000)) == pytest.approx(
-        fit_temperature(logits, y, *ones(4000), errors=0), rel=0.1
+        fit_temperature(logits, y, *ones(4000), standard_errors=0), rel=0.1
     )
     wide = rng.normal(size=(4000, 3))
     chosen = wide.argmax(axis=1).astype(float)
@@ -34,7 +34,7 @@ def test_temperature_minimises_the_loss_of_many_rows():
 def test_rows_that_are_all_right_do_not_drive_the_temperature_to_its_end(rows):
     y = (np.arange(rows) % 2).astype(float)
     logits = np.random.default_rng(rows).uniform(1, 4, size=(rows, 1)) * (2 * y[:, None] - 1)
-    assert fit_temperature(logits, y, *ones(rows), errors=0) < 0.15
+    assert fit_temperature(logits, y, *ones(rows), standard_errors=0) < 0.15
     shrunk = fit_temperature(logits, y, *ones(rows))
     assert shrunk == 1 if rows <= 20 else 0.3 < shrunk < 1
     # All wrong: as many rows say that the logits are too large.

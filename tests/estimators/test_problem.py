@@ -9,15 +9,15 @@ from psilonnet.estimators.problem import Problem, View
 from psilonnet.training import PopulationTooLargeError, members_of
 
 
-def make_problem(rows=40, given=0):
+def make_problem(rows=40, validation_rows=0):
     """Return a column of numbers, one of 0 and 1, and the rows to choose on far away."""
     rng = np.random.default_rng(0)
     x = np.stack([rng.normal(size=rows), rng.integers(0, 2, rows)], axis=1)
-    x[rows - given :, 0] += 100
+    x[rows - validation_rows :, 0] += 100
     weight = torch.ones(rows)
     return Problem(
         torch.from_numpy(x), torch.from_numpy(x[:, :1]).float(), weight, weight.double(),
-        torch.tensor([True, False]), "squared_error", 1, given,
+        torch.tensor([True, False]), "squared_error", 1, validation_rows,
     )  # fmt: skip
 
 
@@ -40,7 +40,7 @@ def test_rows_may_be_parted_with_their_weights():
 
 def test_rows_to_choose_on_follow():
     whole = make_problem(10).followed_by(make_problem(4))
-    assert (len(whole.y), whole.given) == (14, 4)
+    assert (len(whole.y), whole.validation_rows) == (14, 4)
     y, weight, counts = whole.truth(np.array([0, 13]))
     assert y == pytest.approx([float(make_problem(10).y[0, 0]), float(make_problem(4).y[3, 0])])
     assert weight.tolist() == counts.tolist() == [1, 1]
@@ -58,7 +58,10 @@ def test_columns_of_numbers_are_mapped_and_others_are_not(bend):
 
 
 def test_maps_and_pieces_are_those_of_the_rows_to_train_on():
-    alone, followed = make_problem(40), make_problem(40).followed_by(make_problem(10, given=10))
+    alone, followed = (
+        make_problem(40),
+        make_problem(40).followed_by(make_problem(10, validation_rows=10)),
+    )
     for design in ({"columns": "clipped"}, {"pieces": 4}):
         first, second = view(alone, **design), view(followed, **design)
         assert first.columns.center.equal(second.columns.center)

@@ -59,7 +59,7 @@ class ChosenModel(CoveredModel):
         self.near_sparsity_ = float(shares @ [candidates[k].near_sparsity for k in choice.picks])
         self.sparsity_ = float(shares @ [candidates[k].sparsity for k in choice.picks])
         self.net_ = choice.averaged(candidates)
-        known = slice(len(problem.y) - problem.given)
+        known = slice(len(problem.y) - problem.validation_rows)
         training = self.net_(problem.x[known]).numpy()
         self.measures_ = {
             "training": self._measured(problem, known, training),
@@ -74,7 +74,7 @@ class ChosenModel(CoveredModel):
         if held_out is not None:
             y, counts = problem.y.numpy()[held_out.rows], problem.counts.numpy()[held_out.rows]
             # A new row counts as much as the average row that was given.
-            new = 1.0 if problem.given else float(problem.counts.sum()) / self.n_rows_
+            new = 1.0 if problem.validation_rows else float(problem.counts.sum()) / self.n_rows_
             self._keep_errors(choice.outputs, y, counts, new)
         self._record = record
 

@@ -77,7 +77,7 @@ def fit_temperature(
     y: np.ndarray[Any, Any],
     weight: Floats,
     counts: Floats,
-    errors: float = TEMPERATURE_ERRORS,
+    standard_errors: float = TEMPERATURE_ERRORS,
 ) -> float:
     """Return the temperature T nearest to 1 that held-out rows do not refute for ``logits / T``.
 
@@ -95,8 +95,8 @@ def fit_temperature(
         The weight of each row in the loss.
     counts : ndarray of shape (rows,)
         How many rows each stands for, which have that weight together.
-    errors : float
-        The number of standard errors; 0 for the least cross-entropy.
+    standard_errors : float
+        How many refute a temperature; 0 is for the least cross-entropy.
     """
     logits = _of_all_classes(logits)
     true = logits[np.arange(len(y)), y.astype(int)]
@@ -112,10 +112,10 @@ def fit_temperature(
 
     sign = float(np.sign(excess(1.0)))
     near, far = 0.0, sign * np.log(20)  # log 1/T: refuted, and not known to be
-    if sign * excess(1.0) <= errors:
+    if sign * excess(1.0) <= standard_errors:
         return 1.0
     for _ in range(60):
         middle = (near + far) / 2
-        refuted = sign * excess(float(np.exp(middle))) > errors
+        refuted = sign * excess(float(np.exp(middle))) > standard_errors
         near, far = (middle, far) if refuted else (near, middle)
     return float(np.exp(-far))

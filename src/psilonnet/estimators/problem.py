@@ -43,7 +43,7 @@ class Problem:
         Which columns hold numbers, and not 0 and 1.
     loss : str or callable
     outputs : int
-    given : int
+    validation_rows : int
         How many rows at the end are chosen on only.
     signs : Tensor of shape (columns,), or None
         The directions in which the one output may move with each column: -1, 0 or 1.
@@ -56,7 +56,7 @@ class Problem:
     numbers: Tensor
     loss: str | Loss
     outputs: int
-    given: int = 0
+    validation_rows: int = 0
     signs: Tensor | None = None
 
     @property
@@ -79,7 +79,7 @@ class Problem:
             y=torch.cat([self.y, held.y]),
             weight=torch.cat([self.weight, held.weight]),
             counts=torch.cat([self.counts, held.counts]),
-            given=len(held.y),
+            validation_rows=len(held.y),
         )
 
     def parted(self, index: Array, counts: Array) -> Problem:
@@ -151,7 +151,7 @@ class View:
 
     def _known(self, table: Tensor) -> tuple[Array, Array]:
         """Return the rows of a table that may be trained on, and their weights."""
-        own = slice(len(table) - self.problem.given)
+        own = slice(len(table) - self.problem.validation_rows)
         return table[own].double().numpy(), self.problem.weight[own].double().numpy()
 
     @property
