@@ -56,7 +56,6 @@ TESTED_BY = {
     "scale/many/spill": "scale/many/test_file_rows",
     "scale/many/task": "scale/many/test_fit",
     "scale/results": "scale/test_cells",
-    "tables/canonical": "tables/test_encoder",
     "tables/codes": "tables/test_encoder",
     "tables/quantiles": "tables/test_encoder",
     "training/flat": "training/test_explicit",

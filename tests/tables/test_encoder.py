@@ -14,7 +14,6 @@ from psilonnet.tables import (
     LossWarning,
     OutOfRangeWarning,
     TableEncoder,
-    canonical_rows,
     fit_encoder,
     read_columns,
     weighted_mean_and_deviation,
@@ -136,28 +135,6 @@ def test_encoder_survives_json():
     again = TableEncoder.from_dict(json.loads(json.dumps(encoder.to_dict())))
     assert again == encoder
     np.testing.assert_array_equal(again.encode(columns), encoder.encode(columns))
-
-
-@given(
-    st.lists(st.tuples(st.integers(0, 2), st.integers(0, 1)), min_size=1, max_size=12), st.data()
-)
-def test_canonical_form_does_not_see_repeats_and_order(rows, data):
-    times = data.draw(st.lists(st.integers(0, 3), min_size=len(rows), max_size=len(rows)))
-    if not any(times):
-        return
-    x, y = np.array(rows, dtype=float).T
-    order = data.draw(st.permutations(range(sum(times))))
-    repeated = np.repeat(np.arange(len(rows)), times)[list(order)]
-
-    def form(index, weight):
-        columns = read_columns(x[index][:, None])
-        kept = canonical_rows(columns, y[index][:, None], weight)
-        return x[index][kept.position], y[index][kept.position], kept.weight
-
-    weighted = form(np.arange(len(rows)), np.array(times, dtype=float))
-    listed = form(repeated, np.ones(len(repeated)))
-    for a, b in zip(weighted, listed, strict=True):
-        np.testing.assert_array_equal(a, b)
 
 
 def test_weighted_statistics_equal_those_of_repeats():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -75,6 +75,12 @@ def _why_no_random_state(value: Any) -> str:
     return "draw a number of it with integers(2**32)" if is_generator else ""
 
 
+def _is_verbose(value: Any) -> bool:
+    if isinstance(value, str):
+        return value == "auto"
+    return isinstance(value, (bool, np.bool_)) or (is_whole(value) and value in (0, 1, 2))
+
+
 LOSSES = ("squared_error", "absolute_error", "huber", "quantile", "poisson")
 FLAG = _Rule(lambda value: isinstance(value, (bool, np.bool_)), "True or False")
 
@@ -126,10 +132,7 @@ RULES: dict[str, _Rule] = {
         "None, a whole number from 0 to 4294967295, or a numpy.random.RandomState",
         _why_no_random_state,
     ),
-    "verbose": _Rule(
-        lambda v: v == "auto" if isinstance(v, str) else isinstance(v, Integral) and v in (0, 1, 2),
-        "True, False, 2 (lines for logs) or 'auto'",
-    ),
+    "verbose": _Rule(_is_verbose, "True, False, 2 (lines for logs) or 'auto'"),
 }
 
 
