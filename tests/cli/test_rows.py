@@ -7,6 +7,7 @@ import polars as pl
 import pytest
 
 from psilonnet import load
+from psilonnet.cli.options import Task
 from psilonnet.cli.rows import read_for, read_training
 from psilonnet.tables import TextError, TextStyle
 from typed import refusal, run
@@ -167,6 +168,76 @@ def test_codes_stay_words_and_are_named(tmp_path, capsys):
     assert read(path.rename(tmp_path / "u.csv"), words=["n"])["n"].to_list() == ["7", "8", "9"]
 
 
+def test_codes_stay_words_as_a_target_and_as_the_key_of_groups(tmp_path, capsys):
+    path = table(tmp_path, "store,a,y", "01,1,00", "1,2,0", "001,3,01", "7,4,1")
+    found = read(path, by="store")
+    assert found["store"].to_list() == ["01", "1", "001", "7"]
+    assert found["y"].to_list() == ["00", "0", "01", "1"]
+    assert "digits with leading zeros are codes: 'store', 'y'" in capsys.readouterr().err
+    assert read(path, task=Task.regression)["y"].to_list() == [0, 0, 1, 1]
+
+
+@pytest.mark.parametrize("options", [(), ("--words", "y")])
+def test_a_report_reads_classes_as_the_model_was_taught(tmp_path, options):
+    marks = ("0", "1") if options else ("00", "01")
+    path = table(tmp_path, "a,y", *(f"{k},{marks[k % 2]}" for k in range(40)))
+    model, card = tmp_path / "m.psilon", tmp_path / "c.html"
+    run("fit", path, *FIT, *options, "--out", model)
+    assert load(model).classes_.tolist() == list(marks)
+    new = table(tmp_path, "a,y", *(f"{k},{k % 2}" for k in range(40))) if options else path
+    run("report", model, "--data", new, "--target", "y", "--out", card)
+    assert "40 rows given to this report" in card.read_text(encoding="utf-8")
+
+
+def test_whole_numbers_with_a_fraction_of_zero_are_the_levels_that_they_were(tmp_path):
+    model = tmp_path / "m.psilon"
+    rows = (f"{('1', '2', 'x')[k % 3]},{k}" for k in range(40))
+    run("fit", table(tmp_path, "a,y", *rows), *FIT, "--out", model)
+    new = table(tmp_path, "a,b", "1.0,", "2.0,", ",1", "2.5,", name="new.csv")
+    assert read_for(load(model).encoder_, new, TextStyle())["a"].to_list() == [
+        "1",
+        "2",
+        None,
+        "2.5",
+    ]
+
+
+def test_blank_lines_are_no_rows_and_are_counted(tmp_path):
+    rows = [f"{k},{k}" for k in range(40)]
+    path = table(tmp_path, "\n\na,y", *rows[:20], "", *rows[20:], ",", "", "")
+    model = tmp_path / "m.psilon"
+    printed, said = run("fit", path, *FIT, "--task", "regression", "--out", model)
+    assert "Fitted 40 rows" in printed
+    assert said.startswith("3 blank lines, or rows without any value, are left out.\n")
+    printed, said = run("predict", model, path, "--keep", "y")
+    assert len(printed.splitlines()) == 41
+    assert said == "3 blank lines, or rows without any value, are left out.\n"
+    assert read(table(tmp_path, "y", "1", "", "2"))["y"].to_list() == [1, None, 2]
+
+
+def test_names_are_checked_and_separated_behind_blank_lines(tmp_path):
+    assert read(table(tmp_path, "\r\n\na;y", "1,5;2"))["a"].to_list() == [1.5]
+    with pytest.raises(ValueError, match=r"unique. These occur more than once .*\['a'\]"):
+        read(table(tmp_path, "\na,a,y", "1,2,3"))
+
+
+def test_indexes_of_rows_are_left_out_unless_they_are_named(tmp_path, capsys):
+    path = tmp_path / "t.parquet"
+    pl.DataFrame({"a": [1.0, 2.0], "y": [1.0, 2.0], "__index_level_0__": [1, 0]}).write_parquet(
+        path
+    )
+    assert read(path).columns == ["a", "y"]
+    assert "Left out as an index of rows: '__index_level_0__'." in capsys.readouterr().err
+    assert read(path, by="__index_level_0__").width == 3
+    text = table(tmp_path, ",a,,y", "0,5,1,2", "1,6,2,3")
+    assert read(text).columns == ["a", "y"]
+    assert read(text, words=[""]).columns == ["", "a", "y"]
+    model, many = tmp_path / "m.psilon", [f"{k},{k},{k},{k}" for k in range(40)]
+    text = table(tmp_path, ",a,,y", *many)
+    run("fit", text, *FIT, "--out", model)
+    assert len(run("predict", model, text)[0].splitlines()) == 41
+
+
 def test_words_for_missing_do_not_make_numbers_words(tmp_path, capsys):
     path = table(tmp_path, "a,b,c,y", "1,1.5,2023-01-31,1", "-,n/a,-,2", "3,2.5,2023-02-01,3")
     found = read(path)
@@ -227,7 +298,7 @@ def test_groups_are_read_like_a_whole_table(tmp_path):
     fit = (*fit, "--strength", 0.001)
     _, said = run(*fit, "--by", "store", "--drop", "day", "--out", tmp_path / "a")
     assert "Read as numbers: 'price' (such as '$" in said
-    assert pl.read_parquet(tmp_path / "a" / "index.parquet")["group"].to_list() == [1, 2]
+    assert pl.read_parquet(tmp_path / "a" / "index.parquet")["group"].to_list() == ["01", "02"]
     run(*fit, "--by", "day", "--words", "rate", "--month-first", "--out", tmp_path / "b")
     index = pl.read_parquet(tmp_path / "b" / "index.parquet")
     assert index["group"].to_list() == [dt.date(2023, 1, 1), dt.date(2023, 1, 2)]
@@ -261,7 +332,7 @@ def test_names_of_columns_are_read_as_they_are_written(tmp_path):
         "y",
     ]
     assert names("größe;b;y", "utf-8-sig") == ["größe", "b", "y"]
-    assert len(names(";;y")) == 3  # columns without a name, as spreadsheets leave them
+    assert names(";;y") == ["y"]  # columns without a name, as spreadsheets leave them
     with pytest.raises(ValueError, match="invalid UTF-8"):
         names("größe;b;y", "latin-1")
     with pytest.raises(ValueError, match=r"unique. These occur more than once .*\['a'\]"):

@@ -123,8 +123,8 @@ def fit(
 
     Example: psilonnet fit houses.csv --target price --out houses.psilon
     """
-    style, keys = text_style(decimal, day_first), [target] if task == Task.classification else []
-    table = read_training(data, style, target=target, keys=keys, drop=drop, words=words)
+    style = text_style(decimal, day_first)
+    table = read_training(data, style, target=target, task=task, drop=drop, words=words)
     check_out(out, data)  # before the fit, not after it
     check_place(out)
     rows = with_target(table, target, data)
@@ -285,10 +285,8 @@ def report(
     estimator = psilonnet.load(model)
     rows, y = None, None
     if data is not None:
-        classes = hasattr(estimator, "classes_")
-        rows = read_for(
-            estimator.encoder_, data, text_style(decimal, day_first), target, labels=classes
-        )
+        style, classes = text_style(decimal, day_first), getattr(estimator, "classes_", None)
+        rows = read_for(estimator.encoder_, data, style, target, classes=classes)
         if target is not None:
             rows = with_target(rows, target, data)
             rows, y = rows.select(estimator.encoder_.names), rows[target].to_numpy()

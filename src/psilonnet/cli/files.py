@@ -34,8 +34,13 @@ def has_types(path: Path) -> bool:
     return path.suffix.lower() in PARQUET
 
 
-def read_table(path: Path, style: TextStyle, words: Sequence[str] = ()) -> pl.DataFrame:
-    """Read a CSV or Parquet file; some columns may be asked for as words."""
+def read_table(
+    path: Path, style: TextStyle, words: Sequence[str] = (), *, again: bool = False
+) -> pl.DataFrame:
+    """Read a CSV or Parquet file; some columns may be asked for as words.
+
+    Of one that is read again nothing is said.
+    """
     if not path.is_file():
         raise FileNotFoundError(f"There is no file {str(path)!r}.")
     try:
@@ -46,9 +51,19 @@ def read_table(path: Path, style: TextStyle, words: Sequence[str] = ()) -> pl.Da
             f"{str(path)!r} cannot be read as a table ({first}). A CSV file must be in UTF-8, its "
             "cells separated by commas, semicolons or tabs, with a row of names."
         ) from None
+    if not has_types(path) and table.width > 1:
+        table = _with_values(table, quiet=again)
     table = table.with_columns(_as_words(table[name]) for name in words if name in table.columns)
     wide = [name for name, dtype in table.schema.items() if str(dtype) == "Int128"]
     return table.with_columns(pl.col(wide).cast(pl.Float64))
+
+
+def _with_values(table: pl.DataFrame, *, quiet: bool) -> pl.DataFrame:
+    """Return the rows that have a value in any column; to the reader, blank lines are rows."""
+    rows = table.filter(~pl.all_horizontal(pl.all().is_null()))
+    if len(rows) < len(table) and not quiet:
+        say(f"{len(table) - len(rows)} blank lines, or rows without any value, are left out.")
+    return rows
 
 
 def _as_words(column: pl.Series) -> pl.Series:
@@ -112,9 +127,11 @@ def _open(path: Path) -> IO[bytes]:
 
 
 def _separator(path: Path) -> str:
-    """Return what separates the names in the first line of a file."""
+    """Return what separates the names in the first line of a file that is not blank."""
     with _open(path) as file:
-        first = re.sub(rb'"[^"]*"', b"", file.readline(2**16))
+        lines = iter(lambda: file.readline(2**16), b"")
+        first = next((line for line in lines if line.strip(b"\r\n")), b"")
+    first = re.sub(rb'"[^"]*"', b"", first)
     return max(",;\t", key=lambda sign: first.count(sign.encode()))
 
 
@@ -122,7 +139,7 @@ def _check_names(path: Path, separator: str) -> None:
     """Refuse names that occur twice, or are not in UTF-8: they would be read as other names."""
     with _open(path) as file, io.TextIOWrapper(file, "utf-8-sig", newline="") as text:
         try:
-            names = next(csv.reader(text, delimiter=separator), [])
+            names = next(filter(None, csv.reader(text, delimiter=separator)), [])
         except UnicodeDecodeError as error:
             raise OSError("invalid UTF-8") from error
         except csv.Error as error:

@@ -66,9 +66,8 @@ def fit_many(
 
     Example: psilonnet fit-many sales.csv --by store --target price --out models
     """
-    style, keys = text_style(decimal, day_first), [by]
-    keys += [target] if task == Task.classification else []
-    table = read_training(data, style, target=target, keys=keys, drop=drop, words=words)
+    style = text_style(decimal, day_first)
+    table = read_training(data, style, target=target, task=task, by=by, drop=drop, words=words)
     classes = (
         is_classes(table[target].drop_nulls()) if task == Task.auto else task == Task.classification
     )

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from enum import Enum
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import polars as pl
 import typer
 
 from psilonnet.cli.files import check_column, code_columns, has_types, read_table
 from psilonnet.cli.lines import say
+from psilonnet.cli.options import Task
 from psilonnet.tables import TEXT_KINDS, CategoryCode, Column, TextCells, TextError, TextStyle
 
 if TYPE_CHECKING:
@@ -17,6 +19,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from psilonnet.tables import TableEncoder, TextKind
+
+# In Parquet, and in CSV, where the first column without a name has none and others get one.
+_INDEX = re.compile(r"__index_level_\d+__|(_duplicated_\d+)?")
 
 
 class Sign(str, Enum):
@@ -53,7 +58,8 @@ def read_training(
     style: TextStyle,
     *,
     target: str,
-    keys: Sequence[str] = (),
+    task: Task = Task.auto,
+    by: str | None = None,
     drop: Sequence[str] | None = None,
     words: Sequence[str] | None = None,
 ) -> pl.DataFrame:
@@ -64,33 +70,38 @@ def read_training(
     path : Path
     style : TextStyle
     target : str
-    keys : sequence of str
-        Columns whose numbers are read as they are: labels, and the keys of groups.
+    task : Task
+        Classes are read as they are written, and what must be numbers may have leading zeros.
+    by : str, optional
+        The column of the groups, which is read as it is written.
     drop : sequence of str, optional
         Columns to leave out.
     words : sequence of str, optional
         Columns that are words, whatever they look like.
     """
     drop, words = list(dict.fromkeys(drop or [])), list(dict.fromkeys(words or []))
-    if needed := [name for name in (target, *keys) if name in drop]:
+    keys = [target] if by is None else [target, by]
+    if needed := [name for name in keys if name in drop]:
         raise ValueError(
             "A column to drop must not be the target or the column of the groups. Got "
             f"{needed[0]!r} as both: leave it out of --drop."
         )
     table = read_table(path, style, words)
-    for name in (target, *keys, *drop, *words):
+    for name in (*keys, *drop, *words):
         check_column(name, table, path)
-    codes = [n for n in code_columns(path, table) if n not in (target, *keys, *drop)]
+    numbers = [target] if task == Task.regression else []
+    codes = [n for n in code_columns(path, table) if n not in (*drop, *numbers)]
     if codes:
-        table = read_table(path, style, [*words, *codes])
+        table = read_table(path, style, [*words, *codes], again=True)
         listed = ", ".join(map(repr, codes))
         say(f"Read as words, since digits with leading zeros are codes: {listed}.")
-    table = table.drop(drop)
+    table = _without_indexes(table.drop(drop), [*keys, *words])
+    written = keys if task == Task.classification else keys[1:]
     lines = _Lines()
     for name in table.select(pl.col(pl.String).exclude([*words, *codes])).columns:
         cells = _text_cells(table[name])
         kind = cells.kind(untyped=not has_types(path))
-        if kind == "time" or (kind == "number" and name not in keys):
+        if kind == "time" or (kind == "number" and name not in written):
             try:
                 table = table.with_columns(lines.read(cells, kind, style))
             except TextError as error:
@@ -100,8 +111,17 @@ def read_training(
                 ) from None
     lines.show()
     # What the user calls words is not asked about again.
-    declared = [name for name in words if name in table.columns and name not in (target, *keys)]
+    declared = [name for name in words if name in table.columns and name not in keys]
     return table.with_columns(pl.col(declared).cast(pl.Categorical))
+
+
+def _without_indexes(table: pl.DataFrame, named: Sequence[str]) -> pl.DataFrame:
+    """Leave out what pandas writes of the index of its rows, unless the user names it."""
+    indexes = [n for n in table.columns if _INDEX.fullmatch(n) and n not in named]
+    if indexes:
+        listed = ", ".join(map(repr, indexes))
+        say(f"Left out as an index of rows: {listed}. To use it, give the column a name.")
+    return table.drop(indexes)
 
 
 def read_for(
@@ -110,12 +130,12 @@ def read_for(
     style: TextStyle,
     target: str | None = None,
     *,
-    labels: bool = False,
+    classes: Any = None,
 ) -> pl.DataFrame:
     """Read the columns of a model, in its order, and the target if it is asked for.
 
     The model knows what is a number, a time or a word, whatever a file without types looks like. A
-    target of labels is left as it is; any other is read as numbers.
+    target with classes is read as words if these are; without, as numbers.
     """
     table = read_table(path, style)
     if len(table) == 0:
@@ -125,16 +145,19 @@ def read_for(
         check_column(name, table, path)
     codes = zip(encoder.names, encoder.codes, strict=True)
     levels = {name: code.levels for name, code in codes if isinstance(code, CategoryCode)}
+    if target is not None and classes is not None and isinstance(classes[0], str):
+        levels[target] = tuple(classes)
     words = [name for name, known in levels.items() if _looks_otherwise(table[name], known)]
     if words:
-        table = read_table(path, style, words)
+        table = read_table(path, style, words, again=True)
+        table = table.with_columns(_as_levels(table[name], levels[name]) for name in words)
     lines = _Lines()
     for name, kind in zip(encoder.names, encoder.kinds, strict=True):
         if kind in TEXT_KINDS and table[name].dtype == pl.String:
             table = table.with_columns(
                 lines.read(_text_cells(table[name]), cast("TextKind", kind), style)
             )
-    if target is not None and not labels:
+    if target is not None and classes is None:
         table = table.with_columns(_as_numbers(table[target], style, lines))
     lines.show()
     return table.select(wanted)
@@ -145,7 +168,7 @@ def read_kept(path: Path, names: Sequence[str]) -> pl.DataFrame:
     if not names:
         return pl.DataFrame()
     names = list(dict.fromkeys(names))
-    table = read_table(path, TextStyle(), [] if has_types(path) else names)
+    table = read_table(path, TextStyle(), [] if has_types(path) else names, again=True)
     for name in names:
         check_column(name, table, path)
     return table.select(names)
@@ -156,6 +179,12 @@ def _looks_otherwise(column: pl.Series, levels: Sequence[str]) -> bool:
     if column.dtype == pl.Boolean:
         return not {"True", "False"}.issuperset(levels)
     return column.dtype.is_numeric()
+
+
+def _as_levels(column: pl.Series, levels: Sequence[str]) -> pl.Series:
+    """Return words in which 2.0 is 2 where that is a level: so are floats in a file with types."""
+    whole = column.str.replace(r"\.0+$", "")
+    return column.zip_with(column.is_in(levels) | ~whole.is_in(levels), whole)
 
 
 def _as_numbers(column: pl.Series, style: TextStyle, lines: _Lines) -> pl.Series:
