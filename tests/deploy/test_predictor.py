@@ -195,7 +195,7 @@ def test_numbers_that_are_levels_are_read(tmp_path):
     predictor = exported(model, tmp_path)
     np.testing.assert_allclose(predictor.predict(frame), model.predict(frame), rtol=1e-9)
     rows = [{"store": 3, "size": 0.5}, {"store": 77, "size": 0.5}]
-    unknown = pd.DataFrame({"store": pd.Categorical([3, 77]), "size": 0.5})
+    unknown = pd.DataFrame({"store": pd.Categorical([3, 77]), "size": 0.5})  # half is not most
     np.testing.assert_allclose(predictor.predict(rows), model.predict(unknown), rtol=1e-9)
 
 
@@ -207,11 +207,11 @@ def test_masked_cells_are_missing(tmp_path):
     np.testing.assert_allclose(found, model.predict(masked), rtol=1e-9)
 
 
-def said_of(predict, table):
-    with pytest.warns(UserWarning, match="farther outside the range of the training rows") as said:
+def said_of(predict, table, name="OutOfRangeWarning"):
+    with pytest.warns(UserWarning, match="training rows|levels of fit") as said:
         predict(table)
     assert len(said) == 1
-    assert type(said[0].message).__name__ == "OutOfRangeWarning"
+    assert type(said[0].message).__name__ == name
     return str(said[0].message)
 
 
@@ -367,3 +367,14 @@ def test_ranges_behind_several_maps_hold_and_are_those_of_the_model(tmp_path):
         moved = rows + rng.choice([-1, 1], (30, 5)) * [0.5, 0, 0, 0, 3.0] * rng.random() ** 0.1
         found = predictor.predict(moved)
         assert ((low <= found) & (found <= high)).all()
+
+
+def test_unknown_levels_are_named_as_the_model_names_them(tmp_path):
+    X, y = messy()
+    model = PSiLONRegressor(**QUICK).fit(X, y)
+    predictor = exported(model, tmp_path)
+    other = X.assign(town=[None, *X.town[1:50], *["Zz"] * 70], kind="w")
+    wanted = said_of(model.predict, other, "LossWarning")
+    assert "'town' (such as 'Zz'), 'kind' (such as 'w')" in wanted
+    assert said_of(predictor.predict, other, "LossWarning") == wanted
+    predictor.predict(X.assign(town=[*X.town[:60], *["Zz"] * 60]))

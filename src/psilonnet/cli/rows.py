@@ -184,7 +184,8 @@ def _looks_otherwise(column: pl.Series, levels: Sequence[str]) -> bool:
 def _as_levels(column: pl.Series, levels: Sequence[str]) -> pl.Series:
     """Return words in which 2.0 is 2 where that is a level: so are floats in a file with types."""
     whole = column.str.replace(r"\.0+$", "")
-    return column.zip_with(column.is_in(levels) | ~whole.is_in(levels), whole)
+    matched: pl.Series = column.zip_with(column.is_in(levels) | ~whole.is_in(levels), whole)
+    return matched
 
 
 def _as_numbers(column: pl.Series, style: TextStyle, lines: _Lines) -> pl.Series:

@@ -50,6 +50,48 @@ class OutOfRangeWarning(UserWarning):
     """Rows lie far outside the range of the training rows."""
 
 
+class LossWarning(UserWarning):
+    """Cells count as none of the levels of training."""
+
+
+class Notes:
+    """What there is to say about rows.
+
+    Attributes
+    ----------
+    far : list of ndarray
+        How many are far out in each scaled column, of tables that have any.
+    unseen : dict from column to (int, int, str)
+        How many cells are no level of training, of how many that are not missing, and an example.
+    """
+
+    def __init__(self) -> None:
+        self.far: list[Array] = []
+        self.unseen: dict[str, tuple[int, int, str]] = {}
+
+    def add(self, name: str, words: Array, code: dict[str, Any]) -> None:
+        """Count the words that are none of the levels; rare ones were seen."""
+        if code["has_rare"]:
+            return
+        levels = set(code["levels"])
+        unseen = [word for word in words if word is not None and word not in levels]
+        count, cells, example = self.unseen.get(name, (0, 0, ""))
+        cells += sum(word is not None for word in words)
+        self.unseen[name] = count + len(unseen), cells, example or (unseen[0] if unseen else "")
+
+    def unknown(self) -> str:
+        """Return what is said of columns most of whose words are no levels, or nothing."""
+        counts = self.unseen.items()
+        names = [f"{n!r} (such as {word!r})" for n, (k, cells, word) in counts if 2 * k > cells]
+        if not names:
+            return ""
+        more = [f"and {len(names) - 5} more"] if len(names) > 5 else []
+        return (
+            "Most values of these columns were not among the levels of fit, and count as none of "
+            f"them: {', '.join([*names[:5], *more])}. Check how they are written."
+        )
+
+
 class Predictor:
     """An exported model.
 
@@ -87,7 +129,7 @@ class Predictor:
 
     def encode(self, table: Any) -> Array:
         """Return a table in standard deviations, of shape (rows, encoded columns)."""
-        return self._encoder.encode(table, [])
+        return self._encoder.encode(table, Notes())
 
     def raw(self, encoded: Array) -> Array:
         """Return the weighted average of the networks, of shape (rows, outputs)."""
@@ -95,16 +137,18 @@ class Predictor:
 
     def decision_function(self, table: Any) -> Array:
         """Return the logits of a classifier, or the predictions of a regressor, in two axes."""
-        outputs, far = self.outputs(table)
-        if far:
-            self._encoder.warn_far_outside(np.sum(far, axis=0))
+        notes = Notes()
+        outputs = self.outputs(table, notes)
+        if notes.far:
+            self._encoder.warn_far_outside(np.sum(notes.far, axis=0))
+        if unknown := notes.unknown():
+            warnings.warn(unknown, LossWarning, stacklevel=3)
         return outputs
 
-    def outputs(self, table: Any) -> tuple[Array, list[Array]]:
-        """Return the decision function, and how many rows are far out in each scaled column."""
-        far: list[Array] = []  # of tables that have any
-        raw = self.raw(self._encoder.encode(table, far))
-        return self._finished(self._center + raw * self._scale), far
+    def outputs(self, table: Any, notes: Notes) -> Array:
+        """Return the decision function, and note what there is to say about the rows."""
+        raw = self.raw(self._encoder.encode(table, notes))
+        return self._finished(self._center + raw * self._scale)
 
     def _finished(self, numbers: Array) -> Array:
         return finished(numbers, is_log=self._is_log, is_sorted=len(self.levels) > 1)
@@ -558,27 +602,28 @@ class _Encoder:
         self.marked = [k for k in numbers if codes[k]["has_missing"]]
         self.plain = len(used) == len(codes) and not self.marked  # all numbers, none ever missing
 
-    def encode(self, table: Any, far: list[Array]) -> Array:
-        """Return the encoded rows; add to ``far`` how many are far out in each scaled column."""
+    def encode(self, table: Any, notes: Notes) -> Array:
+        """Return the encoded rows, and note what there is to say about them."""
         if isinstance(table, np.ma.MaskedArray):
             nothing: Any = None
             table = np.where(np.ma.getmaskarray(table), nothing, table.data)
         if isinstance(table, np.ndarray) and table.dtype.kind in "fiu" and table.ndim == 2:
             self._check_count(table.shape[1])
             if self.plain:
-                return self._numbers(np.asarray(table, dtype=float), far)
+                return self._numbers(np.asarray(table, dtype=float), notes.far)
         columns = self._columns(table)
         used = np.flatnonzero(np.diff(self.first)).tolist()  # the others may hold anything
         read = {k: self._read(k, columns[k]) for k in used}
         out = np.zeros((len(columns[0]), self.first[-1]))
         if len(self.scaled):
             values = np.stack([read[k] for k in self.scaled], axis=1)
-            out[:, self.first[self.scaled]] = self._numbers(values, far)
+            out[:, self.first[self.scaled]] = self._numbers(values, notes.far)
         for k in self.marked:
             out[:, self.first[k + 1] - 1] = np.isnan(read[k])
         for k in used:
             if self.kinds[k] == "category":
                 out[:, self.first[k] : self.first[k + 1]] = _one_hot(self.codes[k], read[k])
+                notes.add(self.names[k], read[k], self.codes[k])
         return out
 
     def _read(self, k: int, cells: Any) -> Array:

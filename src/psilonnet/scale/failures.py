@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from psilonnet._warnings import warn_user
-from psilonnet.tables import OutOfRangeWarning
+from psilonnet.tables import LossWarning, OutOfRangeWarning
 
 SHOWN = 5
 
@@ -48,3 +48,9 @@ def warn_far(count: int, pieces: str) -> None:
             "than that range is wide, and predictions for them are guesses.",
             OutOfRangeWarning,
         )
+
+
+def warn_unknown(said: list[str], pieces: str) -> None:
+    """Warn of pieces of work with words that were no levels of fit, in the words of the first."""
+    if said:
+        warn_user(f"{said[0]} It is so in {len(said)} {pieces}, of which this is one.", LossWarning)

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from psilonnet.scale import FilesFailedError, predict_files
-from psilonnet.tables import OutOfRangeWarning
+from psilonnet.tables import LossWarning, OutOfRangeWarning
 
 quietly = partial(predict_files, progress=False)
 
@@ -58,6 +58,15 @@ def test_far_rows_are_counted_in_one_warning(model, files, tmp_path):
         table = pd.read_parquet(files / f"{name}.parquet")
         table.assign(income=1e9).to_parquet(files / f"{name}.parquet")
     with pytest.warns(OutOfRangeWarning, match="In 2 blocks some rows lie farther") as said:
+        quietly(model, files, tmp_path / "out")
+    assert len(said) == 1
+
+
+def test_unknown_levels_are_said_once_with_the_number_of_blocks(model, files, tmp_path):
+    for name in ("0", "2"):
+        table = pd.read_parquet(files / f"{name}.parquet")
+        table.assign(city="rome").to_parquet(files / f"{name}.parquet")
+    with pytest.warns(LossWarning, match=r"'city' \(such as 'rome'\).* in 2 blocks") as said:
         quietly(model, files, tmp_path / "out")
     assert len(said) == 1
 

@@ -6,7 +6,7 @@ from sklearn.base import clone
 from made_tables import stores
 from psilonnet import Design, PSiLONRegressor
 from psilonnet.scale import fit_many, predict_many
-from psilonnet.tables import OutOfRangeWarning
+from psilonnet.tables import LossWarning, OutOfRangeWarning
 
 QUICK = {"width": 16, "depth": 1, "max_steps": 40, "learning_rate": 2e-2, "random_state": 0}
 FIXED = PSiLONRegressor(**QUICK, reg_strength=1e-3, designs=[Design()], cv=2)
@@ -17,6 +17,14 @@ def test_far_rows_are_counted_in_one_warning(tmp_path):
     fit_many(frame, by="store", target="y", estimator=FIXED, out=tmp_path, progress=False)
     with pytest.warns(OutOfRangeWarning, match="In 2 groups"):
         predict_many(frame.assign(size=1e6), by="store", models=tmp_path)
+
+
+def test_unknown_levels_are_said_once_with_the_number_of_groups(tmp_path):
+    frame = stores(groups=2)
+    fit_many(frame, by="store", target="y", estimator=FIXED, out=tmp_path, progress=False)
+    with pytest.warns(LossWarning, match=r"'town' \(such as 'A'\).* in 2 groups") as said:
+        predict_many(frame.assign(town="A"), by="store", models=tmp_path)
+    assert len(said) == 1
 
 
 def test_folder_without_models_is_refused(tmp_path):

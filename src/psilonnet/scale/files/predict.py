@@ -13,7 +13,7 @@ from psilonnet._files import check_folder, remove_asides
 from psilonnet._numbers import is_whole
 from psilonnet._warnings import warn_user
 from psilonnet.scale.cells import outcomes
-from psilonnet.scale.failures import SomeFailedError, warn_far
+from psilonnet.scale.failures import SomeFailedError, warn_far, warn_unknown
 from psilonnet.scale.files.blocks import check_apart, check_schemas, find_files, read_sources
 from psilonnet.scale.files.runtime import export_model
 from psilonnet.scale.files.writer import BlockWriter
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from psilonnet.scale.files.blocks import Block
     from psilonnet.scale.files.runtime import ExportedModel
+    from psilonnet.scale.files.writer import BlockNotes
 
 Failures = list[tuple[str, Exception]]
 
@@ -78,8 +79,8 @@ def predict_files(
     The files are cut into blocks of row groups. Each block becomes one file in ``out``, named
     after its file and its number, and is written whole or not at all. Run the same again after a
     stop of any kind, and only the missing blocks are predicted. Memory does not grow with the rows.
-    A warning counts the blocks that have rows far outside the range of the training rows, which
-    only the runtime "numpy" sees.
+    Warnings count the blocks that have rows far outside the range of the training rows, and those
+    with columns most of whose words were no levels of fit; only the runtime "numpy" sees either.
 
     Parameters
     ----------
@@ -139,8 +140,7 @@ def predict_files(
     writer = BlockWriter(exported, str(folder), tuple(keep), text or TextStyle())
     missing = [block for block in blocks if not writer.is_done(block)]
     folder.mkdir(parents=True, exist_ok=True)
-    failed, far = _predict_blocks(writer, missing, blocks, cluster, progress)
-    warn_far(far, "blocks")
+    failed = _predict_blocks(writer, missing, blocks, cluster, progress)
     if failures or failed:
         raise FilesFailedError([*failures, *failed])
     outputs = [folder / block.output for block in blocks]
@@ -158,13 +158,13 @@ def _predict_blocks(
     blocks: list[Block],
     cluster: str | None,
     progress: bool,
-) -> tuple[Failures, int]:
-    """Predict the missing blocks; return those that failed, and how many have rows far out."""
+) -> Failures:
+    """Predict the missing blocks, warn of what is in them, and return those that failed."""
     rows = sum(block.rows for block in blocks)
     done = rows - sum(block.rows for block in missing)
     failures: Failures = []
     unread: Counter[str] = Counter()
-    far = 0
+    said: list[BlockNotes] = []
     with tqdm(total=rows, initial=done, unit="row", unit_scale=True, disable=not progress) as bar:
         for block, notes, error in outcomes(writer, missing, cluster):
             # What is wrong with a file is another error; this is the disk, and more would follow.
@@ -176,12 +176,14 @@ def _predict_blocks(
                 ) from error
             if error is None:
                 unread.update(notes.unread)
-                far += notes.far
+                said.append(notes)
             else:
                 failures.append((str(block), error))
             bar.update(block.rows)
     _warn_unread(unread)
-    return failures, far
+    warn_far(sum(notes.far for notes in said), "blocks")
+    warn_unknown([notes.unknown for notes in said if notes.unknown], "blocks")
+    return failures
 
 
 def _warn_unread(unread: Counter[str]) -> None:

@@ -20,6 +20,8 @@ from psilonnet.deploy import Predictor, class_numbers, probabilities, read_expor
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from psilonnet.deploy.predictor import Notes
+
 CALL_ROWS = 2048  # rows of one call: what a layer gives them stays in the cache of a core
 
 
@@ -133,21 +135,18 @@ class NumpyRuntime:
             (Path(temporary) / "weights.npz").write_bytes(exported.weights)
             self.predictor = Predictor(temporary)
 
-    def predict(self, table: Any) -> tuple[list[Any], bool]:
-        """Return the columns that are predicted, in the order of ``output_fields``.
-
-        The second is whether some rows lie far outside the range of the training rows.
-        """
+    def predict(self, table: Any, notes: Notes) -> list[Any]:
+        """Return the columns that are predicted, in the order of ``output_fields``."""
         columns = {name: _as_numpy(table[name]) for name in self.predictor.names}
         parts = [
-            self.predictor.outputs({name: c[rows] for name, c in columns.items()})
+            self.predictor.outputs({name: c[rows] for name, c in columns.items()}, notes)
             for rows in _calls(len(table))
         ]
-        outputs, far = np.concatenate([part for part, _ in parts]), any(far for _, far in parts)
+        outputs = np.concatenate(parts)
         if self.predictor.classes is None:
-            return list(outputs.T), far
+            return list(outputs.T)
         labels = require("pyarrow", "parquet").array(self.predictor.classes)
-        return [labels.take(class_numbers(outputs)), *probabilities(outputs).T], far
+        return [labels.take(class_numbers(outputs)), *probabilities(outputs).T]
 
 
 class OnnxRuntime:
@@ -162,8 +161,8 @@ class OnnxRuntime:
         )
         self.names = list(exported.columns)
 
-    def predict(self, table: Any) -> tuple[list[Any], bool]:
-        """Return the columns that are predicted; the file does not know the training range."""
+    def predict(self, table: Any, notes: Notes) -> list[Any]:
+        """Return the columns that are predicted; the file does not know what training rows were."""
         from psilonnet.deploy import onnx_inputs  # noqa: PLC0415  # it loads torch
 
         inputs = onnx_inputs(table.select(self.names), self.session)
@@ -172,7 +171,7 @@ class OnnxRuntime:
             for rows in _calls(len(table))
         ]
         first, *shares = (np.concatenate(parts) for parts in zip(*calls, strict=True))
-        return ([first, *shares[0].T] if shares else list(np.atleast_2d(first.T))), False
+        return [first, *shares[0].T] if shares else list(np.atleast_2d(first.T))
 
 
 def _calls(rows: int) -> Iterator[slice]:

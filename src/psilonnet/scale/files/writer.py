@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from psilonnet._extras import require
 from psilonnet._files import written
+from psilonnet.deploy.predictor import Notes
 from psilonnet.scale.files.blocks import UnreadableError, block_tables
 from psilonnet.scale.files.runtime import open_model
 from psilonnet.scale.text_columns import with_text_read
@@ -32,10 +33,13 @@ class BlockNotes(NamedTuple):
         How many cells could not be read as numbers or times and count as missing.
     far : bool
         Whether some rows lie far outside the range of the training rows.
+    unknown : str
+        What is said of columns most of whose words are no levels of fit, or nothing.
     """
 
     unread: dict[str, int]
-    far: bool
+    far: bool = False
+    unknown: str = ""
 
 
 @dataclass(frozen=True)
@@ -86,7 +90,7 @@ class BlockWriter:
         """Predict a block and write it, unless its output is there."""
         path = Path(self.out, block.output)
         if path.exists():  # Ray starts a block again if it did not hear that it was done
-            return BlockNotes({}, False)
+            return BlockNotes({})
         path.parent.mkdir(parents=True, exist_ok=True)
         with written(path) as aside, aside.open("wb") as file:
             return self._write(block, file)
@@ -95,15 +99,14 @@ class BlockWriter:
         pa, pq = require("pyarrow", "parquet"), require("pyarrow.parquet", "parquet")
         runtime = open_model(self.model)
         predicted = pa.schema(self.model.output_fields)
-        writer, rows, far = None, 0, False
+        writer, rows, notes = None, 0, Notes()
         unread: Counter[str] = Counter()
         try:
             for read in block_tables(block, [*dict.fromkeys([*self.model.columns, *self.keep])]):
                 kept = read.select(list(self.keep))
                 table, readings = with_text_read(read, self.model.columns, self.text)
                 unread.update({name: reading.unread for name, reading in readings.items()})
-                predictions, outside = runtime.predict(table)
-                columns, far = [*kept.columns, *predictions], far or outside
+                columns = [*kept.columns, *runtime.predict(table, notes)]
                 if writer is None:
                     schema = pa.schema([*kept.schema, *predicted])
                     facts = {FACTS: json.dumps(self.facts(block))}
@@ -115,7 +118,7 @@ class BlockWriter:
                 writer.close()
         if rows != block.rows:
             raise UnreadableError(f"{rows} rows were found where the footer says {block.rows}")
-        return BlockNotes(dict(unread), far)
+        return BlockNotes(dict(unread), bool(notes.far), notes.unknown())
 
 
 _WORDS = {

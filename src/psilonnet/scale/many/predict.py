@@ -9,12 +9,12 @@ import numpy as np
 
 from psilonnet._warnings import warn_user
 from psilonnet.estimators import load_model
-from psilonnet.scale.failures import warn_far
+from psilonnet.scale.failures import warn_far, warn_unknown
 from psilonnet.scale.many.folder import ModelFolder
 from psilonnet.scale.many.groups import groups_of
 from psilonnet.scale.many.keys import key_column
 from psilonnet.scale.many.table_rows import as_arrow
-from psilonnet.tables import OutOfRangeWarning
+from psilonnet.tables import LossWarning, OutOfRangeWarning
 
 if TYPE_CHECKING:
     import os
@@ -52,29 +52,30 @@ def predict_many(table: Any, *, by: str, models: str | os.PathLike[str]) -> Arra
     numbers = settings["estimator"] == "PSiLONRegressor"
     predictions: Array = np.full(len(rows), np.nan) if numbers else np.full(len(rows), None)
     found = np.zeros(len(rows), dtype=bool)
-    far = 0
+    far, unknown = 0, []
     for group, name in enumerate(groups.names):
         path = folder.model(name)
         if path.exists():
             own = groups.rows(group)
-            own_predictions, outside = _predict(path, rows.take(own))
+            own_predictions, said = _predict(path, rows.take(own))
             if own_predictions.ndim > predictions.ndim:
                 predictions = np.full((len(rows), own_predictions.shape[1]), np.nan)
             predictions[own] = own_predictions
             found[own] = True
-            far += outside
+            far += any(issubclass(one.category, OutOfRangeWarning) for one in said)
+            unknown += [str(one.message) for one in said if issubclass(one.category, LossWarning)]
     _warn_missing(int((~found).sum()), len(rows))
     warn_far(far, "groups")
+    warn_unknown(unknown, "groups")
     # Labels have their own type again if none is missing.
     return predictions if numbers or not found.all() else np.array(predictions.tolist())
 
 
-def _predict(path: Path, rows: Any) -> tuple[Array, bool]:
-    """Return the predictions of a model, and whether rows lie far outside its range."""
+def _predict(path: Path, rows: Any) -> tuple[Array, list[warnings.WarningMessage]]:
+    """Return the predictions of a model, and what it warns of."""
     with warnings.catch_warnings(record=True) as said:
-        warnings.simplefilter("always", OutOfRangeWarning)
-        predictions = load_model(path).predict(rows)
-    return predictions, any(issubclass(one.category, OutOfRangeWarning) for one in said)
+        warnings.simplefilter("always")
+        return load_model(path).predict(rows), said
 
 
 def _warn_missing(missing: int, total: int) -> None:
