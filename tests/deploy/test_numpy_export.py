@@ -99,9 +99,21 @@ def test_killed_first_export_is_no_model_or_a_whole_one(tmp_path):
         killed = export_and_die(model, folder, number)
         if (folder / "manifest.json").exists():
             np.testing.assert_allclose(Predictor(folder).predict(X), model.predict(X), rtol=1e-9)
+        model.export_numpy(folder)
+        assert names_in(folder) == THREE
         if not killed:
             break
-    assert names_in(folder) == THREE
+
+
+@pytest.mark.parametrize("name", THREE)
+@pytest.mark.parametrize("text", ["print('mine')", '{"format": 1}', "[1]"])
+def test_files_that_no_export_has_written_are_not_replaced(name, text, tmp_path):
+    (model, _), _ = two_models()
+    (tmp_path / name).write_text(text)
+    with pytest.raises(FileExistsError, match=f"has '{name}': name another folder"):
+        model.export_numpy(tmp_path)
+    assert names_in(tmp_path) == [name]
+    assert (tmp_path / name).read_text() == text
 
 
 @contextmanager

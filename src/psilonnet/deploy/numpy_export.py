@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from psilonnet.deploy.views import View
     from psilonnet.nn import AveragedNet, Part, PlainLayer
 
+BEGINS = b'"""Predict with an exported model'  # the predictor.py of any version
 Arrays = dict[str, np.ndarray[Any, Any]]
 
 
@@ -38,7 +39,8 @@ def write_numpy_export(
     Parameters
     ----------
     folder : path
-        It is made if it is not there; the three files in it are replaced together.
+        It is made if it is not there; the three files of an older export are replaced together.
+        Files of these names that no export has written are left, and refused.
     manifest : mapping
         The encoder and the target as plain data.
     net : AveragedNet
@@ -69,6 +71,7 @@ def _write_files(folder: Path, text: str, weights: bytes) -> None:
     """
     is_new = not folder.exists()
     check_folder(folder)
+    _check_ours(folder)
     folder.mkdir(parents=True, exist_ok=True)
     old, new = (folder / name for name in predictor.WEIGHTS)
     facts, code = folder / "manifest.json", folder / "predictor.py"
@@ -84,6 +87,24 @@ def _write_files(folder: Path, text: str, weights: bytes) -> None:
         raise
     new.replace(old)
     remove_asides((facts, new, code))
+
+
+def _check_ours(folder: Path) -> None:
+    """Refuse a folder where another program's files have the names of an export's."""
+    facts, code = folder / "manifest.json", folder / "predictor.py"
+    there = [path for path in (facts, code, folder / predictor.WEIGHTS[0]) if path.exists()]
+    if facts.exists():
+        try:
+            ours = {"format", "encoder", "weights"} <= set(json.loads(facts.read_bytes()))
+        except (ValueError, TypeError):
+            ours = False
+    else:  # an export that was killed has moved the code before the manifest
+        ours = code.exists() and code.read_bytes().startswith(BEGINS)
+    if there and not ours:
+        raise FileExistsError(
+            f"An export does not replace files that are none of an older export. {str(folder)!r} "
+            f"has {' and '.join(repr(path.name) for path in there)}: name another folder."
+        )
 
 
 def _add_view(arrays: Arrays, number: int, view: View) -> str:

@@ -58,7 +58,8 @@ class ExportedModel(FittedModel):
         Parameters
         ----------
         folder : path
-            It is made if it is not there. An older export in it is replaced as a whole.
+            It is made if it is not there. An older export in it is replaced as a whole; files of
+            the same names that no export has written are refused.
         """
         check_is_fitted(self)
         manifest = {
