@@ -100,6 +100,16 @@ def test_local_never_joins_a_cluster_that_is_running_already(cluster):
     assert asked == [cluster]
 
 
+def test_an_address_that_is_none_is_answered_with_the_rule():
+    def init(**_):
+        raise ValueError("Invalid address format: locl")
+
+    ray = SimpleNamespace(is_initialized=lambda: False, init=init)
+    connected = cells_module._connected(ray, "locl")
+    with pytest.raises(ValueError, match=r"'cluster' must be None, 'local', or .* Got 'locl'"):
+        connected.__enter__()
+
+
 def test_cluster_without_ray_names_the_extra(tmp_path):
     code = (
         "import sys; sys.modules['ray'] = None\n"

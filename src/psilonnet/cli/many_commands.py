@@ -79,22 +79,19 @@ def fit_many(
     scale = import_module("psilonnet.scale")  # not before: --help is quick
     try:
         index = scale.fit_many(
-            table, by=by, target=target, estimator=model, out=out, cluster=cluster
+            table,
+            by=by,
+            target=target,
+            estimator=model,
+            out=out,
+            cluster=cluster,
+            progress=sys.stderr.isatty(),  # a log needs no bars
         )
     except KeyboardInterrupt:
         raise stopped(out) from None
     except scale.CellsFailedError as failed:
         raise OSError(str(failed.failures[0][1])) from None
-    _report(pl.read_parquet(index), index)
-
-
-def _report(lines: pl.DataFrame, index: Path) -> None:
-    """Say how many models there are, and why some are not."""
-    failed = lines.filter(pl.col("error").is_not_null())
-    print(f"Fitted {len(lines) - len(failed)} models; the index is {index}.")
-    for group, error in failed.select("group", "error").head(5).iter_rows():
-        print(f"  no model for {group!r}: {error}", file=sys.stderr)
-    if len(failed) > 5:
-        print(f"  and for {len(failed) - 5} more groups: see the index", file=sys.stderr)
-    if len(failed) == len(lines):
+    models = pl.read_parquet(index, columns=["path"])["path"].count()
+    print(f"Fitted {models} models; the index is {index}.")
+    if not models:
         raise typer.Exit(1)

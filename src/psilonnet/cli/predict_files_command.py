@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from enum import Enum
 from pathlib import Path
 from typing import Annotated
@@ -63,6 +64,7 @@ def predict_files(
             cluster=cluster,
             runtime=runtime.value,
             block_rows=block_rows,
+            progress=sys.stderr.isatty(),  # a log needs no bars
             text=text_style(decimal, day_first),
         )
     except KeyboardInterrupt:

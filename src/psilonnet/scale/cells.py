@@ -169,7 +169,13 @@ def _connected(ray: Any, cluster: str) -> Iterator[None]:
         return
     # "local" itself is passed on: without an address Ray joins any cluster it finds running here,
     # and that may be somebody else's.
-    ray.init(address=cluster, include_dashboard=False if cluster == "local" else None)
+    try:
+        ray.init(address=cluster, include_dashboard=False if cluster == "local" else None)
+    except ValueError as error:
+        raise ValueError(
+            "The 'cluster' must be None, 'local', or the address of a Ray cluster, such as "
+            f"'10.0.0.1:6379'. Got {cluster!r} instead."
+        ) from error
     try:
         yield
     finally:

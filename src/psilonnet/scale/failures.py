@@ -40,6 +40,15 @@ class SomeFailedError(RuntimeError):
         return type(self), (self.failures,)
 
 
+def warn_failed(failures: list[tuple[Any, str]], total: int) -> None:
+    """Warn of groups that have no model, with the first reasons."""
+    if failures:
+        lines = [f"  {group!r}: {error}" for group, error in failures[:SHOWN]]
+        more = [f"  and {len(failures) - SHOWN} more"] if len(failures) > SHOWN else []
+        heading = f"Groups without a model: {len(failures)} of {total}. The index has all reasons."
+        warn_user("\n".join([heading, *lines, *more]))
+
+
 def warn_far(count: int, pieces: str) -> None:
     """Warn of pieces of work with rows far outside the training range."""
     if count:

@@ -178,3 +178,28 @@ def test_outputs_beside_inputs_are_refused_however_the_folder_is_named(model, fi
     for out in (tmp_path / "x" / ".." / "in", tmp_path / "link"):
         with pytest.raises(ValueError, match="must go to a folder without files to read"):
             quietly(model, files, out)
+    (files / "a").mkdir()
+    (files / "0.parquet").rename(files / "a" / "0.parquet")
+    for asked in (
+        files,
+        files / "**" / "*.parquet",
+        iter([files / "1.parquet", files / "?" / "*"]),
+    ):
+        with pytest.raises(ValueError, match="or a second run would read its own outputs"):
+            quietly(model, asked, tmp_path / "link" / "b")
+    assert quietly(model, files / "*.parquet", files / "b").rows == 200
+
+
+def test_no_file_at_all_is_refused(model, tmp_path):
+    with pytest.raises(ValueError, match="There must be at least one file to read"):
+        quietly(model, [], tmp_path / "out")
+
+
+def test_outputs_of_files_that_are_gone_are_named(model, files, tmp_path):
+    quietly(model, files, tmp_path / "out")
+    (tmp_path / "out" / "notes.parquet").write_bytes(b"of the user")
+    (files / "1.parquet").unlink()
+    with pytest.warns(UserWarning, match=r"1 outputs .* among them '1-00000\.parquet', .* Delete"):
+        quietly(model, files, tmp_path / "out")
+    (tmp_path / "out" / "1-00000.parquet").unlink()
+    quietly(model, files, tmp_path / "out")

@@ -38,6 +38,13 @@ def test_output_made_from_something_else_is_refused_with_the_remedy(model, files
     assert quietly(model, files, tmp_path / "out", block_rows=60).new_rows == 100
 
 
+def test_damaged_output_is_called_so(model, files, tmp_path):
+    quietly(model, files, tmp_path / "out")
+    (tmp_path / "out" / "1-00000.parquet").write_bytes(b"half")
+    with pytest.raises(ValueError, match=r"1-00000\.parquet' is damaged, or another's: delete it"):
+        quietly(model, files, tmp_path / "out")
+
+
 def test_file_that_changes_while_it_is_predicted_is_named(model, files, tmp_path, monkeypatch):
     calm = BlockWriter.__call__
 

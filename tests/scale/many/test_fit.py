@@ -153,12 +153,15 @@ def test_failures_are_named_and_stop_nobody(tmp_path):
     frame.loc[frame.index[frame.store == names[5]][:4], "label"] = None
     classifier = PSiLONClassifier(**QUICK, reg_strength=1e-3)
     table = frame.drop(columns="y")
-    path = fit_many(
-        table, by="store", target="label", estimator=classifier, out=tmp_path, progress=False
-    )
+    fit = {"by": "store", "target": "label", "estimator": classifier, "progress": False}
+    for _ in range(2):  # the second time nothing is left to fit
+        with pytest.warns(UserWarning, match="Groups without a model: 4 of 6") as said:
+            path = fit_many(table, **fit, out=tmp_path)
+        assert len(said) == 1
+        assert f"\n  {names[1]!r}: ValueError: " in str(said[0].message)
     index = index_of(path).loc[names]
     for line, reason in zip(
-        index.error, [None, "one class only", "constant or empty", "infinity", "0 sample", None],
+        index.error, [None, "one class only", "constant or empty", "infinity", "No row", None],
         strict=True,
     ):  # fmt: skip
         assert pd.isna(line) if reason is None else reason in line
@@ -210,6 +213,10 @@ MISTAKES = {
     "estimator": ({"estimator": LinearRegression()}, TypeError, "must be a PSiLONClassifier"),
     "parameter": ({"estimator": PSiLONRegressor(width=0)}, ValueError, "'width' .* Got 0 instead"),
     "table": ({"table": [[1, 2]]}, TypeError, "must be a pandas, polars or Arrow table"),
+    "names": (
+        {"table": stores(2).rename(columns={"town": "size"})},
+        ValueError, r"must be unique. These occur more than once: \['size'\]",
+    ),
     "cells": (
         {"table": stores(2).assign(mixed=lambda f: [1, "a"] * (len(f) // 2))},
         ValueError, "Each column must hold one kind of cells .*mixed.*turn such a column",

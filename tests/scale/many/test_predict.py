@@ -27,6 +27,15 @@ def test_unknown_levels_are_said_once_with_the_number_of_groups(tmp_path):
     assert len(said) == 1
 
 
+def test_keys_of_another_kind_are_refused(tmp_path):
+    frame = stores(groups=2).assign(store=lambda table: [*[1, 2] * 30])
+    fit_many(frame, by="store", target="y", estimator=FIXED, out=tmp_path, progress=False)
+    as_floats = predict_many(frame.astype({"store": float}), by="store", models=tmp_path)
+    assert np.isfinite(as_floats).all()
+    with pytest.raises(ValueError, match=r"'store' held int64, and holds string now: convert it"):
+        predict_many(frame.astype({"store": str}), by="store", models=tmp_path)
+
+
 def test_folder_without_models_is_refused(tmp_path):
     with pytest.raises(FileNotFoundError, match="not a folder of models"):
         predict_many(stores(2), by="store", models=tmp_path)

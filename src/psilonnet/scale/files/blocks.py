@@ -6,6 +6,7 @@ import hashlib
 import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -101,21 +102,58 @@ def _matches(
     files: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
 ) -> Iterator[tuple[Path, Path]]:
     """Yield the folder that names are counted from, and a file, for each match."""
-    for word in [files] if isinstance(files, (str, os.PathLike)) else list(files):
+    words = words_of(files)
+    if not words:
+        raise ValueError("There must be at least one file to read. Got none: name files.")
+    for word in words:
         matches = list(_expand(Path(word).absolute()))
         if not matches:
             raise FileNotFoundError(f"There is no Parquet file at {str(word)!r}.")
         yield from matches
 
 
-def check_apart(files: Iterable[Path], out: Path) -> None:
-    """Refuse a folder of outputs with files to read in it."""
-    inside = [path for path in files if out in path.resolve().parents]
+def words_of(
+    files: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
+) -> list[str | os.PathLike[str]]:
+    """Return paths, patterns and folders as a list of these."""
+    return [files] if isinstance(files, (str, os.PathLike)) else list(files)
+
+
+def check_apart(
+    words: Iterable[str | os.PathLike[str]],
+    files: Iterable[Path],
+    out: Path,
+    outputs: Iterable[str],
+) -> None:
+    """Refuse a folder with files to read in it, or whose outputs a second run would read."""
+    inside = [f"{str(path)!r} is" for path in files if out in path.resolve().parents]
+    asked = [_asked(Path(word).absolute()) for word in words if not Path(word).is_file()]
+    for output in outputs:
+        path = out / output
+        for root, pattern in asked:
+            own = root.resolve()
+            if own in path.parents and _fits(path.relative_to(own).parts, pattern.split("/")):
+                inside.append(f"'{root / pattern}' would read files")
     if inside:
         raise ValueError(
             "The outputs must go to a folder without files to read, or a second run would read "
-            f"its own outputs. {str(inside[0])!r} is in {str(out)!r}: choose another 'out'."
+            f"its own outputs. {inside[0]} in {str(out)!r}: choose another 'out'."
         )
+
+
+def _fits(parts: Sequence[str], pattern: Sequence[str]) -> bool:
+    """Whether a path fits a pattern; both are given part by part."""
+    if not (parts and pattern):
+        return not parts and set(pattern) <= {"**"}
+    if pattern[0] == "**":
+        return _fits(parts, pattern[1:]) or _fits(parts[1:], pattern)
+    return fnmatchcase(parts[0], pattern[0]) and _fits(parts[1:], pattern[1:])
+
+
+def _asked(path: Path) -> tuple[Path, str]:
+    """Return the folder that a pattern or a folder begins at, and the pattern below it."""
+    root = next(folder for folder in (path, *path.parents) if folder.is_dir())
+    return root, path.relative_to(root).as_posix() if path != root else "**/*.parquet"
 
 
 def _expand(path: Path) -> Iterator[tuple[Path, Path]]:
@@ -123,8 +161,7 @@ def _expand(path: Path) -> Iterator[tuple[Path, Path]]:
     if path.is_file():
         yield path.parent, path
         return
-    root = next(folder for folder in (path, *path.parents) if folder.is_dir())
-    pattern = path.relative_to(root).as_posix() if path != root else "**/*.parquet"
+    root, pattern = _asked(path)
     for match in sorted(root.glob(pattern)):
         if match.is_file() and not match.name.startswith("."):
             yield root, match

@@ -14,7 +14,13 @@ from psilonnet._numbers import is_whole
 from psilonnet._warnings import warn_user
 from psilonnet.scale.cells import outcomes
 from psilonnet.scale.failures import SomeFailedError, warn_far, warn_unknown
-from psilonnet.scale.files.blocks import check_apart, check_schemas, find_files, read_sources
+from psilonnet.scale.files.blocks import (
+    check_apart,
+    check_schemas,
+    find_files,
+    read_sources,
+    words_of,
+)
 from psilonnet.scale.files.runtime import export_model
 from psilonnet.scale.files.writer import BlockWriter
 from psilonnet.scale.text_columns import text_columns
@@ -131,8 +137,9 @@ def predict_files(
         )
     folder = Path(out).resolve()
     check_folder(folder)
-    found = find_files(files)
-    check_apart(found.values(), folder)
+    words = words_of(files)
+    found = find_files(words)
+    check_apart(words, found.values(), folder, (f"{name}-00000.parquet" for name in found))
     exported = export_model(model, runtime)
     _check_names(exported, keep)
     schemas, blocks, failures = read_sources(found, block_rows)
@@ -145,6 +152,7 @@ def predict_files(
         raise FilesFailedError([*failures, *failed])
     outputs = [folder / block.output for block in blocks]
     remove_asides(set(outputs))
+    writer.warn_others(outputs)
     rows, new_rows = (sum(block.rows for block in part) for part in (blocks, missing))
     texts = [text_columns(schema, exported.columns) for schema in schemas.values()]
     return PredictedFiles(

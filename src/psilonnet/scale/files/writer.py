@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from psilonnet._extras import require
 from psilonnet._files import written
+from psilonnet._warnings import warn_user
 from psilonnet.deploy.predictor import Notes
 from psilonnet.scale.files.blocks import UnreadableError, block_tables
 from psilonnet.scale.files.runtime import open_model
@@ -17,6 +18,8 @@ from psilonnet.scale.text_columns import with_text_read
 from psilonnet.tables import TextStyle
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from psilonnet.scale.files.blocks import Block
     from psilonnet.scale.files.runtime import ExportedModel
 
@@ -76,7 +79,13 @@ class BlockWriter:
         path = Path(self.out, block.output)
         if not path.exists():
             return False
-        found, wanted = {"text": CLEAR, **_read_facts(path)}, self.facts(block)
+        facts = _read_facts(path)
+        if not facts:
+            raise ValueError(
+                "An output that is there must be whole, and written by predict_files. "
+                f"{str(path)!r} is damaged, or another's: delete it, or write to another folder."
+            )
+        found, wanted = {"text": CLEAR, **facts}, self.facts(block)
         if found["text"] == CLEAR:  # all of its text can be read in one way only
             wanted["text"] = CLEAR
         if changed := [_WORDS[k] for k in wanted if found.get(k) != wanted[k]]:
@@ -85,6 +94,16 @@ class BlockWriter:
                 f"the other outputs of {block.source.path!r}, or write to another folder."
             )
         return True
+
+    def warn_others(self, outputs: Collection[Path]) -> None:
+        """Warn of outputs of files that were not given now: they would be read with these."""
+        there = set(Path(self.out).rglob("*.parquet")) - set(outputs)
+        if others := sorted(path for path in there if _read_facts(path)):
+            warn_user(
+                f"{len(others)} outputs in {self.out!r} are of files that were not given now, "
+                f"among them {others[0].name!r}, and whoever reads the folder reads them as well. "
+                "Delete them, or write to a folder of its own."
+            )
 
     def __call__(self, block: Block) -> BlockNotes:
         """Predict a block and write it, unless its output is there."""

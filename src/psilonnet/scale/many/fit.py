@@ -13,7 +13,8 @@ from psilonnet._numbers import is_whole
 from psilonnet._warnings import warn_user
 from psilonnet.estimators import BasePSiLON, check_parameters, parameters_to_data
 from psilonnet.scale.cells import CellsFailedError, outcomes
-from psilonnet.scale.files.blocks import check_apart
+from psilonnet.scale.failures import warn_failed
+from psilonnet.scale.files.blocks import check_apart, words_of
 from psilonnet.scale.many.file_rows import FileRows
 from psilonnet.scale.many.folder import ModelFolder
 from psilonnet.scale.many.groups import groups_of
@@ -116,7 +117,9 @@ def fit_many(
     cells = [cell for number in range(rows.shards) for cell in _missing(task, number, finished)]
     _run(task, cells, cluster, progress)
     folder.clear_work()
-    return folder.merge()
+    index = folder.merge()
+    warn_failed(*folder.failed())
+    return index
 
 
 def _rows_of(
@@ -128,7 +131,7 @@ def _rows_of(
     if not (isinstance(table, path) or listed):
         return TableRows(table, *asked)
     rows = FileRows(table, *asked)
-    check_apart(rows.paths, folder.folder)
+    check_apart(words_of(table), rows.paths, folder.folder, ["index.parquet"])
     rows.survey(folder, progress=progress)
     return rows
 

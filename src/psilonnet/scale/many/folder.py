@@ -124,6 +124,14 @@ class ModelFolder:
                 writer.close()
         return self.index
 
+    def failed(self) -> tuple[list[tuple[Any, str]], int]:
+        """Return the groups without a model, with the reasons, and how many groups there are."""
+        parquet = require("pyarrow.parquet", "parquet")
+        lines = parquet.read_table(self.index, columns=["group", "error"])
+        failed = lines.filter(lines.column("error").is_valid())
+        pairs = zip(*(failed.column(k).to_pylist() for k in (0, 1)), strict=True)
+        return list(pairs), len(lines)
+
     def write_table(self, path: Path, table: Any) -> None:
         """Write a table that is complete or absent."""
         path.parent.mkdir(parents=True, exist_ok=True)

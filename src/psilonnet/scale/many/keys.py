@@ -88,6 +88,17 @@ def _canonical(table: Any, by: str) -> Any:
     )
 
 
+def check_keys(keys: Any, by: str, fitted: str) -> None:
+    """Refuse keys that can equal none that models were fitted to, whose type is given by name."""
+    kinds = {"int64": "number", "double": "number", "date32[day]": "time", "timestamp[us]": "time"}
+    given = str(keys.type)
+    if keys.null_count < len(keys) and kinds.get(given, given) != kinds.get(fitted, fitted):
+        raise ValueError(
+            f"The keys of groups must be of the kind that they were of in fit. Column {by!r} held "
+            f"{fitted}, and holds {given} now: convert it first."
+        )
+
+
 def common_type(kinds: Iterable[Any]) -> Any:
     """Return the one type of keys that several parts of a table have between them.
 

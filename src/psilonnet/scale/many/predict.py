@@ -12,7 +12,7 @@ from psilonnet.estimators import load_model
 from psilonnet.scale.failures import warn_far, warn_unknown
 from psilonnet.scale.many.folder import ModelFolder
 from psilonnet.scale.many.groups import groups_of
-from psilonnet.scale.many.keys import key_column
+from psilonnet.scale.many.keys import check_keys, key_column
 from psilonnet.scale.many.table_rows import as_arrow
 from psilonnet.tables import LossWarning, OutOfRangeWarning
 
@@ -47,7 +47,9 @@ def predict_many(table: Any, *, by: str, models: str | os.PathLike[str]) -> Arra
     columns = settings["columns"]
     by = str(by)
     rows = as_arrow(table, [by, *columns])
-    groups = groups_of(key_column(rows, by))
+    keys = key_column(rows, by)
+    check_keys(keys, by, settings["keys"])
+    groups = groups_of(keys)
     rows = rows.select(columns)
     numbers = settings["estimator"] == "PSiLONRegressor"
     predictions: Array = np.full(len(rows), np.nan) if numbers else np.full(len(rows), None)

@@ -90,8 +90,13 @@ def as_arrow(table: Any, needed: list[str]) -> Any:
             f"Got {type(table).__name__} instead."
         )
     require("pyarrow", "parquet")
+    given = table.column_names if hasattr(type(table), "column_names") else table.columns
+    names = [str(name) for name in given]  # Arrow has words only
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise ValueError(
+            f"Column names must be unique. These occur more than once: {twice}. Rename them."
+        )
     frame = nw.from_native(table, eager_only=True)
-    names = [str(name) for name in frame.columns]  # Arrow has words only
     for name in needed:
         if name not in names:
             raise ValueError(f"The table has no column {name!r}. It has {names}.")

@@ -45,6 +45,10 @@ class GroupTask:
             warnings.simplefilter("ignore")  # about columns of single groups
             errors = fit_together(models, parts)
         seconds = (perf_counter() - start) / len(parts)
+        errors = [
+            error if len(y) else ValueError(f"No row of the group has a value in {self.target!r}.")
+            for (_, y), error in zip(parts, errors, strict=True)
+        ]
         lines = [
             {"rows": len(y), "seconds": seconds, **self._line(name, model, error)}
             for name, (_, y), model, error in zip(groups.names, parts, models, errors, strict=True)
