@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from psilonnet.deploy.onnx import Outcome, onnx_inputs, write_onnx, write_onnx_core
     from psilonnet.deploy.predictor import (
         LARGEST_LOG,
+        Notes,
         Predictor,
         class_numbers,
         probabilities,
@@ -36,6 +37,7 @@ _HOMES = {
     "FilePredictor": "file_predictor",
     "ModelFileError": "model_file",
     "Outcome": "onnx",
+    "Notes": "predictor",
     "Predictor": "predictor",
     "as_file_errors": "model_file",
     "check_file": "model_file",
@@ -61,6 +63,7 @@ __all__ = [
     "CompactNet",
     "FilePredictor",
     "ModelFileError",
+    "Notes",
     "Outcome",
     "Predictor",
     "as_file_errors",

@@ -20,7 +20,7 @@ from psilonnet.deploy import Predictor, class_numbers, probabilities, read_expor
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from psilonnet.deploy.predictor import Notes
+    from psilonnet.deploy import Notes
 
 CALL_ROWS = 2048  # rows of one call: what a layer gives them stays in the cache of a core
 

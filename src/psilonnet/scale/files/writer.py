@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from psilonnet._extras import require
 from psilonnet._files import written
 from psilonnet._warnings import warn_user
-from psilonnet.deploy.predictor import Notes
+from psilonnet.deploy import Notes
 from psilonnet.scale.files.blocks import UnreadableError, block_tables
 from psilonnet.scale.files.runtime import open_model
 from psilonnet.scale.text_columns import with_text_read
