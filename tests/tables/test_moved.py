@@ -3,6 +3,7 @@
 import datetime as dt
 from dataclasses import replace
 from decimal import Decimal
+from zoneinfo import ZoneInfo
 
 import numpy as np
 import pandas as pd
@@ -114,3 +115,39 @@ def test_no_rows_are_a_table_of_no_rows():
     for table in TABLES.values():
         columns = read_columns(table)
         assert len(with_cells(table, np.array([], dtype=int), columns, columns)) == 0
+
+
+AUTUMN, SPRING = dt.datetime(2024, 10, 27), dt.datetime(2024, 3, 31)  # an hour twice, an hour less
+ROME = ZoneInfo("Europe/Rome")
+UTC_STAMPS = [
+    day.replace(hour=h, tzinfo=dt.timezone.utc) for day in (AUTUMN, SPRING) for h in (0, 1)
+]
+SECONDS = pd.Series(pd.to_datetime(["2024-01-15 12:00:07", "1969-05-02 03:00:00"]))
+MOVING = {
+    "polars": pl.DataFrame({"t": pl.Series(UTC_STAMPS).dt.convert_time_zone("Europe/Rome")}),
+    "polars ns": pl.DataFrame({"t": pl.Series([1, 10**18 + 1]).cast(pl.Datetime("ns"))}),
+    "arrow": pa.table({"t": pa.array(UTC_STAMPS, pa.timestamp("us", "Europe/Rome"))}),
+    "objects": np.array([[t.astimezone(ROME)] for t in UTC_STAMPS], dtype=object),
+    "object column": pd.DataFrame({"t": [t.astimezone(ROME) for t in UTC_STAMPS]}, dtype=object),
+    "dates": np.array([[dt.date(2020, 1, 1)], [dt.date(1969, 5, 2)]], dtype=object),
+    "pandas s": pd.DataFrame({"t": SECONDS.astype("datetime64[s]")}),
+    "spans s": pd.DataFrame({"t": (SECONDS - SECONDS[1]).astype("timedelta64[s]")}),
+    "pyarrow s": pd.DataFrame({"t": SECONDS.astype(pd.ArrowDtype(pa.timestamp("s", "UTC")))}),
+    "arrow s": pa.table({"t": pa.array(SECONDS.to_list(), pa.timestamp("s"))}),
+    "arrow spans s": pa.table({"t": pa.array([5, 7], pa.duration("s"))}),
+}
+
+
+@pytest.mark.parametrize("kind", MOVING)
+@pytest.mark.parametrize("by", [-5_400_000, -500, 1, 500, 1_800_000])
+def test_times_move_by_what_they_are_to_whatever_their_zone_and_unit(kind, by):
+    table = MOVING[kind]
+    (before,) = read_columns(table)
+    after = replace(before, values=before.values + by / 86_400_000)
+    moved = with_cells(table, np.arange(len(before.values)), [before], [after])
+    (found,) = read_columns(moved)
+    np.testing.assert_array_equal(np.rint((found.values - before.values) * 86_400_000), by)
+    if kind == "polars ns":
+        assert (moved["t"].cast(pl.Int64) - table["t"].cast(pl.Int64) == by * 10**6).all()
+    if kind == "pyarrow s":
+        assert moved["t"].dtype == pd.ArrowDtype(pa.timestamp("ms", "UTC"))

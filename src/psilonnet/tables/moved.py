@@ -22,7 +22,8 @@ def with_cells(table: Any, rows: Array, before: Sequence[Column], after: Sequenc
     """Return some rows of a table, of its own type, in which cells have changed.
 
     Cells that are the same in both columns are kept as they are. Numbers that change become
-    float64 with their whole column; times keep their type, but for dates, which become times.
+    float64 with their whole column; times keep their type, but for dates, which become times, and
+    for whole seconds, which become milliseconds.
 
     Parameters
     ----------
@@ -60,7 +61,7 @@ def _array(table: Array, pairs: Sequence[tuple[Column, Column]]) -> Array:
         moved = _changes(old, new)
         if old.kind in ("time", "duration"):
             for row in np.flatnonzero(moved):
-                out[row, k] = out[row, k] + _shift(old.values[row], new.values[row])
+                out[row, k] = _later(out[row, k], _shift(old.values[row], new.values[row]))
         elif old.kind == "category":
             known = _known(table[:, k].tolist())
             out[moved, k] = [known.get(word, word) for word in new.values[moved]]
@@ -83,11 +84,36 @@ def _series(series: nw.Series[Any], old: Column, new: Column, whole: nw.Series[A
         for row in moved:
             cells[row] = known.get(new.values[row], new.values[row])
         return _made(series, cells, series.dtype)
-    stamps = series.cast(nw.Datetime("us")) if series.dtype == nw.Date else series
-    cells = stamps.to_list()
+    shifts = [datetime.timedelta()] * len(series)
     for row in moved:
-        cells[row] = cells[row] + _shift(old.values[row], new.values[row])
-    return _made(series, cells, stamps.dtype)
+        shifts[row] = _shift(old.values[row], new.values[row])
+    return _shifted(series, shifts)
+
+
+def _shifted(series: nw.Series[Any], shifts: list[datetime.timedelta]) -> nw.Series[Any]:
+    """Return times or durations, moved; in a unit that can hold milliseconds."""
+    dtype = series.dtype
+    if isinstance(dtype, nw.Date):
+        dtype = nw.Datetime("us")
+    elif isinstance(dtype, nw.Datetime) and dtype.time_unit == "s":
+        dtype = nw.Datetime("ms", dtype.time_zone)
+    elif isinstance(dtype, nw.Duration) and dtype.time_unit == "s":
+        dtype = nw.Duration("ms")
+    if not isinstance(dtype, (nw.Datetime, nw.Duration)):  # objects
+        pairs = zip(series.to_list(), shifts, strict=True)
+        return _made(series, [_later(cell, by) if by else cell for cell, by in pairs], dtype)
+    # A library adds along the line of time, whatever the clocks of a zone show.
+    return series.cast(dtype) + _made(series, shifts, nw.Duration(dtype.time_unit))
+
+
+def _later(cell: Any, shift: datetime.timedelta) -> Any:
+    """Return a moment or a duration, moved; a date becomes a moment."""
+    if isinstance(cell, datetime.date) and not isinstance(cell, datetime.datetime):
+        return datetime.datetime.combine(cell, datetime.time()) + shift
+    if getattr(cell, "tzinfo", None) is None:
+        return cell + shift
+    # With a zone, Python adds to what its clock shows.
+    return (cell.astimezone(datetime.timezone.utc) + shift).astimezone(cell.tzinfo)
 
 
 def _made(series: nw.Series[Any], cells: list[Any], dtype: nw.dtypes.DType) -> nw.Series[Any]:
