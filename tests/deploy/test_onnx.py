@@ -267,6 +267,17 @@ def test_array_has_numbered_inputs(tmp_path):
         assert deviation(model, huge, session) < TOLERANCE
 
 
+@pytest.mark.filterwarnings("ignore::psilonnet.tables.OutOfRangeWarning")
+def test_differences_to_the_center_may_overflow(tmp_path):
+    rng = np.random.default_rng(0)
+    x = np.stack([rng.normal(-1e308, 1e307, 100), rng.normal(size=100)], axis=1)
+    model = PSiLONRegressor(**QUICK).fit(x, x[:, 0] / 1e307 + x[:, 1])
+    session = session_of(model, tmp_path / "model.onnx")
+    rows = np.array([[8.1e307, 0.0], [1.7e308, 1.0], [7e307, 2.0], [np.nan, 0.0]])
+    assert deviation(model, rows, session) < TOLERANCE
+    assert len(np.unique(model.predict(rows))) == 4
+
+
 def test_names_of_columns_may_be_those_of_outputs(tmp_path):
     rng = np.random.default_rng(0)
     frame = pl.DataFrame({"label": rng.normal(size=50), "psilonnet.Cast.1": ["a", "b"] * 25})

@@ -232,6 +232,24 @@ def test_far_rows_are_named_as_the_model_names_them(bend, tmp_path):
     predictor.certified_radius(far)
 
 
+@pytest.mark.filterwarnings("ignore:Some rows lie farther outside")
+def test_ranges_hold_where_the_difference_to_the_center_overflows(tmp_path):
+    rng = np.random.default_rng(0)
+    x = pd.DataFrame({"a": rng.normal(-1e308, 1e307, 200), "b": rng.normal(size=200)})
+    model = PSiLONRegressor(**QUICK).fit(x, x.a / 1e307 + x.b)
+    code = model.encoder_.codes[0]
+    edge = np.finfo(float).max + code.center  # beyond it, differences overflow
+    rows = pd.DataFrame({"a": [edge * (1 - 1e-6)], "b": [0.0]})
+    moved = rows.assign(a=rows.a + code.scale / 20)
+    predictor = exported(model, tmp_path)
+    for method in ("global", "local"):
+        ours = model.output_range(rows, {"a": code.scale / 10}, method=method)
+        theirs = predictor.output_range(rows, {"a": code.scale / 10}, method=method)
+        np.testing.assert_allclose(theirs, ours, rtol=1e-9)
+        assert ours[0] < model.predict(moved) < ours[1]
+        assert theirs[0] < predictor.predict(moved) < theirs[1]
+
+
 def test_far_rows_of_a_long_array_are_counted_together(tmp_path):
     X = np.random.default_rng(0).normal(size=(3000, 2))
     model = PSiLONRegressor(**QUICK).fit(X, X[:, 0])

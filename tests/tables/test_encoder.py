@@ -1,6 +1,7 @@
 import json
 import subprocess
 import sys
+from fractions import Fraction
 
 import numpy as np
 import pandas as pd
@@ -115,6 +116,15 @@ def test_huge_and_constant_numbers_stay_finite():
     encoder, columns = fitted(frame)
     assert encoder.labels == ["huge"]
     assert np.isfinite(encoder.encode(columns)).all()
+
+
+def test_a_difference_to_the_center_that_overflows_is_still_right():
+    cells = -1e308 + 1e307 * np.linspace(-2, 2, 50)
+    encoder, _ = fitted(pd.DataFrame({"a": cells}))
+    code, rows = encoder.codes[0], np.array([7.9e307, 8.1e307, 1.7e308])
+    exact = [(Fraction(row) - Fraction(code.center)) / Fraction(code.scale) for row in rows]
+    found = encoder.encode(read_columns(pd.DataFrame({"a": rows})))[:, 0]
+    np.testing.assert_allclose(found, np.array(exact, dtype=float), rtol=1e-14)
 
 
 def test_far_rows_are_warned_about_once():

@@ -115,7 +115,8 @@ def _words_at(code: Any, words: Array, points: Array) -> Array:
 
 def _numbers_at(code: Any, column: Column, points: Array, limits: tuple[Array, Array]) -> Array:
     """Return numbers or times at points, within the limits of their cells."""
-    moved = np.clip(code.center + points[:, 0] * code.scale, *limits)
+    with np.errstate(over="ignore"):
+        moved = np.clip(code.center + points[:, 0] * code.scale, *limits)
     if column.kind == "number":
         return np.asarray(moved)
     shift = np.trunc((moved - column.values) * DAY)  # whole milliseconds, towards the cell

@@ -26,6 +26,7 @@ Array = np.ndarray[Any, Any]
 ANY = "any"
 DAYS = ("time", "duration")  # kinds of columns whose unit is a day
 CUT = 1 / DAY  # times and durations are cut to milliseconds
+LARGEST = float(np.finfo(np.float64).max)
 WHOLE = 2.0**53  # not every whole number beyond it is a float
 
 
@@ -100,7 +101,8 @@ class Perturbation:
             code = cast("NumberCode", encoder.codes[k])
             place, slope = encoder.places[k][0], code.slope
             z = encoded[:, place]
-            move = np.minimum(amount * slope, 2 * FAR)  # encoded numbers lie within FAR
+            with np.errstate(over="ignore"):
+                move = np.minimum(amount * slope, 2 * FAR)  # encoded numbers lie within FAR
             # The rounding of (x - center) / scale, before and after the move.
             move = move + 8 * UNIT * (np.abs(z) + 2 * move + 1) + errors[place]
             stays = np.isnan(columns[k].values) | (amount <= 0)
@@ -147,11 +149,12 @@ class Perturbation:
         for k, amount in self._amounts_of(encoder, columns, _least_size).items():
             values = columns[k].values
             move = np.maximum(amount * share - _reading_distance(columns[k]), 0.0)
-            low, high = values - move, values + move
-            # The exact sum is the computed one plus its rounding error.
-            low = np.where(_lost(values, -move, low) > 0, np.nextafter(low, np.inf), low)
-            high = np.where(_lost(values, move, high) < 0, np.nextafter(high, -np.inf), high)
-            found[k] = low, high
+            with np.errstate(over="ignore", invalid="ignore"):
+                low, high = values - move, values + move
+                # The exact sum is the computed one plus its rounding error.
+                low = np.where(_lost(values, -move, low) > 0, np.nextafter(low, np.inf), low)
+                high = np.where(_lost(values, move, high) < 0, np.nextafter(high, -np.inf), high)
+            found[k] = np.maximum(low, -LARGEST), np.minimum(high, LARGEST)
         return found
 
     def jumping(self, encoder: TableEncoder) -> list[int]:
@@ -176,14 +179,15 @@ class Perturbation:
             own = _checked(name, given.get(name, 0.0), kind)
             code = encoder.codes[k]
             if isinstance(code, NumberCode) and code.scale > 0:
-                shared = shares.get(name, 0.0) * size(columns[k])
                 if np.shape(own) not in ((), (rows,)):
                     raise ValueError(
                         f"An array as the delta of a column must have one amount for each row. Got "
                         f"{len(own)} for column {name!r} of {rows} rows."
                     )
-                moves = own + standard_deviations * code.scale + shared
-                found[k] = np.broadcast_to(moves, rows)
+                with np.errstate(over="ignore"):  # all that a number can be
+                    shared = shares.get(name, 0.0) * size(columns[k])
+                    moves = own + standard_deviations * code.scale + shared
+                found[k] = np.broadcast_to(np.minimum(moves, LARGEST), rows)
         return found
 
     def _shares(self, encoder: TableEncoder) -> dict[str, float]:

@@ -643,6 +643,10 @@ class _Encoder:
                 outside = (values < self.lowest) | (values > self.highest)
             if outside.any():
                 far.append(outside.sum(axis=0))
+            if np.isinf(z).any():  # the difference of the halves does not overflow
+                with np.errstate(over="ignore", invalid="ignore"):
+                    halves = (values / 2 - self.center / 2) / (self.scale / 2)
+                z = np.where(np.isinf(z), halves, z)
             np.clip(z, -FAR, FAR, out=z)
             z[np.isnan(z)] = 0.0
         return z

@@ -82,8 +82,12 @@ class NumberCode:
         columns = []
         missing = np.isnan(values)
         if self.scale > 0:
+            filled = np.where(missing, self.center, values)
             with np.errstate(over="ignore"):
-                z = (np.where(missing, self.center, values) - self.center) / self.scale
+                z = (filled - self.center) / self.scale
+                if np.isinf(z).any():  # that of the halves does not overflow
+                    halves = (filled / 2 - self.center / 2) / (self.scale / 2)
+                    z = np.where(np.isinf(z), halves, z)
             columns.append(np.clip(z, -FAR, FAR))
         if self.has_missing:
             columns.append(missing.astype(float))

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from psilonnet.deploy.onnx.graph import GraphWriter
     from psilonnet.tables import TableEncoder
 
+HUGE = 1e290  # of smaller scales, what overflows is farther than FAR
 MISSING = ""  # the word for a missing cell
 
 
@@ -55,9 +56,12 @@ class TableGraph:
         if not columns:
             return
         graph = self.graph
-        center = graph.constant([code.center for _, code in columns])
-        scale = graph.constant([code.scale for _, code in columns])
         raw = graph.side_by_side([name for name, _ in columns])
+        # The difference of the halves does not overflow.
+        half = 0.5 if max(code.scale for _, code in columns) > HUGE else 1.0
+        raw = raw if half == 1 else graph.add("Mul", raw, graph.constant(half))
+        center = graph.constant([half * code.center for _, code in columns])
+        scale = graph.constant([half * code.scale for _, code in columns])
         filled = graph.add("Where", graph.add("IsNaN", raw), center, raw)
         z = graph.add("Div", graph.add("Sub", filled, center), scale)
         z = graph.add("Clip", z, graph.constant(-FAR), graph.constant(FAR))
