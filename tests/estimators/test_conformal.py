@@ -89,6 +89,17 @@ def test_rows_of_new_groups_are_covered_if_groups_count_alike():
     assert np.mean(hits["rows"]) < 0.75  # what is promised for exchangeable rows only
 
 
+@pytest.mark.parametrize(("groups", "coverage"), [(4, 0.8), (9, 0.9), (19, 0.95), (99, 0.99)])
+def test_exactly_as_many_groups_as_are_needed_are_enough(groups, coverage):
+    assert groups == rows_needed(coverage)
+    for size in range(1, 30):  # sums of 1 / size are rounded
+        errors = np.arange(groups * size)[:, None].astype(float)
+        found = Errors.of(errors, np.full(len(errors), 1 / size), 1.0, GROUPS)
+        assert coverage <= found.most
+        assert found.threshold(coverage)[0] == errors.max()
+        assert found.most < coverage + 1e-11
+
+
 @pytest.mark.parametrize("coverage", [0, 1, 1.5, -0.1, 90, "0.9", True, None, float("nan")])
 def test_coverage_is_a_share(coverage):
     with pytest.raises(ValueError, match="'coverage' must be a number above 0 and below 1"):

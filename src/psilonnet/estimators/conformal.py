@@ -13,6 +13,7 @@ from psilonnet._numbers import is_real
 Array = np.ndarray[Any, Any]
 
 KEPT = 1_000  # errors of a kind; of more rows, quantiles are kept, rounded up
+ROUNDING = 1e-12  # of a coverage: what sums of weights lose is less
 HELD_OUT, ROWS, GROUPS = "held-out rows", "conformalized rows", "conformalized groups"
 BASES = (HELD_OUT, ROWS, GROUPS)
 
@@ -55,24 +56,27 @@ class Errors:
         order = np.argsort(errors, axis=0, kind="stable")
         values = np.take_along_axis(errors, order, axis=0).T
         upto = np.cumsum(weight[order], axis=0).T
+        total = math.fsum(weight)
+        upto = upto * (total / upto[:, -1:])  # the rounding of many sums adds up
         if values.shape[1] > KEPT:
             # The first error that reaches each level: what lies between is rounded up to it.
             levels = np.arange(1, KEPT + 1) / KEPT
             places = [np.searchsorted(own, levels * own[-1]).clip(max=len(own) - 1) for own in upto]
             values = np.stack([own[at] for own, at in zip(values, places, strict=True)])
             upto = np.stack([own[at] for own, at in zip(upto, places, strict=True)])
-        return cls(values, upto / (weight.sum() + new), basis)
+        return cls(values, upto / (total + new), basis)
 
     @property
     def most(self) -> float:
         """The largest coverage for which the error is not infinite for want of rows."""
-        return float(self.mass[:, -1].min())
+        return float(self.mass[:, -1].min()) * (1 + ROUNDING)
 
     def threshold(self, coverage: float) -> Array:
         """Return the error of each kind that a coverage asks for, infinite if rows are too few."""
+        least = coverage * (1 - ROUNDING)
         return np.array(
             [
-                own[place] if (place := int(np.searchsorted(mass, coverage))) < len(own) else np.inf
+                own[place] if (place := int(np.searchsorted(mass, least))) < len(own) else np.inf
                 for own, mass in zip(self.values, self.mass, strict=True)
             ]
         )
@@ -94,7 +98,7 @@ def rows_needed(coverage: float) -> int:
     >>> rows_needed(0.9), rows_needed(0.5)
     (9, 1)
     """
-    return math.ceil(coverage / (1 - coverage) * (1 - 1e-12))
+    return math.ceil(coverage / (1 - coverage) * (1 - ROUNDING))
 
 
 def possible_classes(margins: Array, threshold: float) -> Array:
