@@ -160,6 +160,17 @@ def test_weighted_statistics_equal_those_of_repeats():
     )
 
 
+@pytest.mark.parametrize("size", [1e-307, 1e-200, 1e-160, 1e-121, 1e120, 1e155, 1e307])
+def test_statistics_do_not_depend_on_the_size_of_numbers(size):
+    values, weight = np.array([1.0, 5.0, 2.0]), np.array([3.0, 1.0, 2.0])
+    found = weighted_mean_and_deviation(size * values, weight)
+    expected = np.array(weighted_mean_and_deviation(values, weight)) * size
+    np.testing.assert_allclose(found, expected, rtol=1e-14)
+    mean, deviation = weighted_mean_and_deviation(np.full(3, size), weight)
+    assert mean == pytest.approx(size)
+    assert deviation <= 1e-15 * size
+
+
 def test_tables_load_neither_torch_nor_scikit_learn():
     code = "import psilonnet.tables, sys; print({'torch', 'sklearn'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -152,3 +152,13 @@ def test_fit_tells_once():
         model.fit(frame, np.arange(200) % 2)
     assert len(said) == 1
     assert said[0].filename == __file__
+
+
+def test_numbers_too_small_for_a_scale_are_told():
+    numbers = np.linspace(1, 2, 40)
+    assert losses({"a": 1e-270 * numbers, "b": np.full(40, 1e-290), "c": np.zeros(40)}) == []
+    for size in (1e-285, 5e-323):
+        (said,) = losses({"a": size * numbers})
+        assert (
+            "standard deviation is at most 1e-280 are taken as constant and left out: 'a'" in said
+        )

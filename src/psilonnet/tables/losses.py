@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from psilonnet._warnings import warn_user
-from psilonnet.tables.codes import CategoryCode, NumberCode
+from psilonnet.tables.codes import LEAST, CategoryCode, NumberCode
 from psilonnet.tables.columns import LossWarning
 from psilonnet.tables.text import TextCells
 
@@ -38,6 +38,10 @@ SENTENCES = {
         "numbers, whose size and order are lost: {}. Turn the words into missing cells, for "
         "instance with pandas.to_numeric(..., errors='coerce'); if the numbers are mere names, "
         "make the column categorical."
+    ),
+    "tiny": (
+        "Columns whose standard deviation is at most 1e-280 are taken as constant and left out: "
+        "{}. Multiply their numbers first."
     ),
     "text": (
         "Columns of text are read as categories. In these columns most cells are amounts, "
@@ -86,9 +90,7 @@ def _loss(column: Column, code: Code, weight: Floats) -> tuple[str, str]:
     if column.is_empty:
         return "empty", ""
     if isinstance(code, NumberCode):
-        rounding = 1e-15 * max(abs(code.low), abs(code.high), 1e-265)
-        lost = code.scale == 0 and (column.differs or code.high / 2 - code.low / 2 > rounding)
-        return ("narrow" if column.kind == "number" else "cut") if lost else "", ""
+        return _loss_of_numbers(column, code), ""
     if column.strays:
         return "strays", column.strays
     if said := _as_text(column):
@@ -100,6 +102,16 @@ def _loss(column: Column, code: Code, weight: Floats) -> tuple[str, str]:
     kept = np.array([value in code.levels for value in column.values], dtype=bool)
     rare = float(weight[present & ~kept].sum() / weight[present].sum())
     return ("rare", f" ({rare:.0%} of the rows)") if rare > 0.5 else ("", "")
+
+
+def _loss_of_numbers(column: Column, code: NumberCode) -> str:
+    if code.scale > 0 or not (column.differs or code.low < code.high):
+        return ""
+    size = max(abs(code.low), abs(code.high))
+    if column.kind == "number" and 1e-13 * size < LEAST:
+        return "tiny"
+    lost = column.differs or code.high / 2 - code.low / 2 > 1e-15 * size  # more than rounding
+    return ("narrow" if column.kind == "number" else "cut") if lost else ""
 
 
 def _as_text(column: Column) -> str:

@@ -8,6 +8,8 @@ import numpy as np
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 
+SMALL = 1e-120  # numbers that are larger and differ do so by 1e-136: its square does not underflow
+
 
 def weighted_mean_and_deviation(values: Floats, weight: Floats) -> tuple[float, float]:
     """Return mean and standard deviation; (0, 0) of no rows.
@@ -20,14 +22,12 @@ def weighted_mean_and_deviation(values: Floats, weight: Floats) -> tuple[float, 
     total = weight.sum()
     if total == 0:
         return 0.0, 0.0
-    with np.errstate(over="ignore"):
-        mean = float((values * (weight / total)).sum())
-        deviation = float(np.sqrt(((values - mean) ** 2 * (weight / total)).sum()))
-    if not np.isfinite(deviation):  # the square of a huge number
-        largest = np.abs(values).max()
+    largest = float(np.abs(values).max())
+    if largest > 0 and not SMALL < largest < 1 / SMALL:  # squares would overflow or underflow
         inner = weighted_mean_and_deviation(values / largest, weight)
         return inner[0] * largest, inner[1] * largest
-    return mean, deviation
+    mean = float((values * (weight / total)).sum())
+    return mean, float(np.sqrt(((values - mean) ** 2 * (weight / total)).sum()))
 
 
 def weighted_quantile(values: Floats, weight: Floats, levels: Floats) -> Floats:
