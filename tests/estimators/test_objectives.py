@@ -84,6 +84,21 @@ def test_bound_of_several_quantiles_is_that_of_the_one_that_moves_most(quantiles
         assert moved.max() <= quantiles.feature_sensitivity_[k]
 
 
+def test_limits_hold_for_numbers_that_are_rounded_to_whole_steps():
+    rng = np.random.default_rng(0)
+    outputs, down, up = rng.normal(size=(3, 2000, 1))
+    down, up = np.abs(down), np.abs(up)
+    share = rng.uniform(size=(2000, 1))
+    for step in (5e-324, 7e-323, 1e-320, 1e-308, 1.0):
+        target = NumberTarget(np.array([3 * step]), np.array([2 * step]))
+        low, high = target.limits(outputs, down, up)
+        moved = target.decode(outputs - down + share * (down + up))
+        assert ((low <= moved) & (moved <= high)).all()
+        assert (
+            (low <= target.decode(outputs - down)) & (target.decode(outputs + up) <= high)
+        ).all()
+
+
 @pytest.mark.parametrize("level", [0.2, 0.9])
 def test_one_quantile_is_predicted_like_a_number(level):
     x, y = noisy()

@@ -236,7 +236,7 @@ class Predictor:
         moved = self._moved(x, radius, asked, _checked_method(method))
         moved = moved + self._slack(x, radius, asked)
         middle = self._center + outputs * self._scale
-        half = self._scale * moved * (1 + 1e-12) + 1e-15 * np.abs(middle)
+        half = self._scale * moved * (1 + 1e-12) + 1e-15 * np.abs(middle) + 1e-322
         low, high = self._finished(middle - half), self._finished(middle + half)
         if self._is_log:  # exp is rounded, too
             low, high = low * (1 - 1e-14), high * (1 + 1e-14)

@@ -68,8 +68,8 @@ class NumberTarget:
     def limits(self, outputs: Floats, down: Floats, up: Floats) -> tuple[Floats, Floats]:
         """Return what holds all predictions, if each output moves so far down and up at most."""
         middle = self.center + outputs * self.scale
-        # The last product and sum are rounded, too.
-        scale, spare = self.scale * (1 + 1e-12), 1e-15 * np.abs(middle)
+        # The last product and sum are rounded, too, the least of them in steps of 5e-324.
+        scale, spare = self.scale * (1 + 1e-12), 1e-15 * np.abs(middle) + 1e-322
         return middle - (scale * down + spare), middle + (scale * up + spare)
 
     @property
