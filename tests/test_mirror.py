@@ -16,6 +16,7 @@ OF_A_FLOOR = {
 }
 # Modules without a file of tests, and the file that tests them.
 TESTED_BY = {
+    "certify/amounts": "certify/test_perturbation",
     "certify/box": "certify/test_rounding",
     "certify/combinations": "certify/test_rounding",
     "certify/counterexamples": "estimators/test_counterexamples",

@@ -18,4 +18,7 @@ def is_whole(value: Any) -> bool:
 
 def is_real(value: Any) -> bool:
     """Whether a value is a finite number; booleans and durations are none."""
-    return isinstance(value, Real) and not isinstance(value, NONE) and math.isfinite(float(value))
+    try:
+        return isinstance(value, Real) and not isinstance(value, NONE) and math.isfinite(value)
+    except OverflowError:  # a whole number of more than 300 digits
+        return False

@@ -106,6 +106,14 @@ def test_no_rows_are_refused():
         Certifier(nn.Linear(2, 1)).is_robust(torch.zeros(0, 2), 0.1)
 
 
+@pytest.mark.parametrize("cell", [float("nan"), float("inf")])
+def test_rows_must_be_finite(cell):
+    rows = torch.zeros(3, 2)
+    rows[1, 0] = cell
+    with pytest.raises(ValueError, match="Rows must hold finite numbers"):
+        Certifier(PSiLONNet(2, 1, width=4, depth=2)).output_range(rows, 0.1)
+
+
 @pytest.mark.parametrize("shape", [(3,), (2, 4), (1, 2, 3)])
 def test_rows_of_another_shape_are_refused(shape):
     with pytest.raises(ValueError, match=r"matrix with 3 columns.*Got the shape \("):

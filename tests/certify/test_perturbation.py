@@ -231,7 +231,15 @@ def test_whole_numbers_that_are_no_floats_move_within_what_was_asked():
         (Perturbation(levels=["z"]), r"must be columns.*\['z'\]"),
         (Perturbation(amounts=np.ones((3, 5))), r"each of the 150 rows. Got \(3, 5\)"),
         ({"a": np.ones(149)}, "one amount for each row. Got 149 for column 'a' of 150 rows"),
-        ({"a": ["any"] * 150}, "column 'a' .* must be a number of at least 0 .* Got .*'any'"),
+        ({"a": ["any"] * 150}, "An amount of column 'a' must be a number .* {'a': 'any'}"),
+        ([0.5, 0, "any", 0, 0], "column 'city' .* Got 'any', which is for a category in all rows"),
+        (Perturbation(amounts={"city": "any"}), "'any', .* the 'levels' of a Perturbation"),
+        (Perturbation(amounts=0.5), "'amounts' .* must be a dict .* Got 0.5; a number for all"),
+        (Perturbation(amounts=None), "'amounts' of a Perturbation must be a dict .* Got None"),
+        ({"a": 10**400}, "column 'a' .* must be a number of at least 0 .* Got 1000"),
+        (10**400, "number of standard deviations, finite .* Got 1000"),
+        (pd.Series([50, 0.5], index=["a", "a"]), r"must be unique.* more than once: \['a'\]"),
+        (Perturbation(relative={1: 0.1, "1": 0.2}), r"must be unique.* more than once: \['1'\]"),
         (None, "number of standard deviations.* Got None"),
     ],
 )
@@ -240,6 +248,28 @@ def test_wrong_perturbations_are_refused(moves, words):
     model = PSiLONRegressor(**{**QUICK, "max_steps": 2}).fit(frame, y)
     with pytest.raises(ValueError, match=f"(?s){words}"):
         model.output_range(frame, moves)
+
+
+@pytest.mark.parametrize("levels", ["city", None, 3])
+def test_levels_are_a_list_of_names(levels):
+    with pytest.raises(ValueError, match=f"must be a list of names of columns.* Got {levels!r}"):
+        Perturbation(levels=levels)
+
+
+def test_amounts_may_be_arrays_without_axes_and_are_checked_for_constant_columns():
+    frame, y = table()
+    frame = frame.assign(same=1.0)
+    model = PSiLONRegressor(**{**QUICK, "max_steps": 2}).fit(frame, y)
+    for given, wrapped in (
+        ({"a": 0.5}, {"a": np.array(0.5)}),
+        (Perturbation(relative=0.5), Perturbation(relative=np.array(0.5))),
+        (Perturbation(relative={"a": 0.5}), Perturbation(relative={"a": np.array(0.5)})),
+    ):
+        np.testing.assert_array_equal(
+            model.output_range(frame, wrapped), model.output_range(frame, given)
+        )
+    with pytest.raises(ValueError, match="Got 3 for column 'same' of 150 rows"):
+        model.output_range(frame, {"same": [1.0, 2.0, 3.0]})
 
 
 @pytest.mark.parametrize("size", [1e-9, 0.1, 3.0, 1e12])

@@ -212,6 +212,12 @@ class Certifier:
                     f"Rows must be a matrix with {self.net.columns} columns, one for each input of "
                     f"the network. Got the shape {tuple(x.shape)}."
                 )
+            if not x.isfinite().all():
+                row = int(x.isfinite().all(dim=1).logical_not().nonzero()[0])
+                raise ValueError(
+                    f"Rows must hold finite numbers. Row {row} does not: leave such rows out, or "
+                    "fill their cells."
+                )
             return x, given.plain_box(x), 0.0
         encoded = self.encoder.encode(rows)
         reading_error = reading_errors(self.encoder).max(initial=0.0)

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from psilonnet._names import did_you_mean
-from psilonnet._numbers import is_real
+from psilonnet.certify.amounts import (
+    ANY,
+    DAYS,
+    by_name,
+    checked_amount,
+    checked_share,
+    checked_standard_deviations,
+    known_names,
+    named,
+)
 from psilonnet.certify.box import Box, Jump
 from psilonnet.certify.rounding import UNIT
 from psilonnet.tables import DAY, FAR, CategoryCode, NumberCode
@@ -23,8 +30,6 @@ if TYPE_CHECKING:
     from psilonnet.tables import Column, TableEncoder
 
 Array = np.ndarray[Any, Any]
-ANY = "any"
-DAYS = ("time", "duration")  # kinds of columns whose unit is a day
 CUT = 1 / DAY  # times and durations are cut to milliseconds
 LARGEST = float(np.finfo(np.float64).max)
 WHOLE = 2.0**53  # not every whole number beyond it is a float
@@ -59,6 +64,13 @@ class Perturbation:
     relative: Any = 0.0
     levels: Collection[Any] = ()
 
+    def __post_init__(self) -> None:
+        if isinstance(self.levels, str) or not isinstance(self.levels, Collection):
+            raise ValueError(
+                "The 'levels' of a Perturbation must be a list of names of columns, such as "
+                f"['city']. Got {self.levels!r}."
+            )
+
     @classmethod
     def of(cls, delta: Any) -> Perturbation:
         """Return what a short form stands for.
@@ -72,7 +84,7 @@ class Perturbation:
         if isinstance(delta, Perturbation):
             return delta
         if hasattr(delta, "keys"):  # a dict, or a pandas Series
-            given = dict(delta.items())
+            given = named(delta)
             levels = [name for name, v in given.items() if isinstance(v, str) and v == ANY]
             return cls(amounts={k: v for k, v in given.items() if k not in levels}, levels=levels)
         if isinstance(delta, str):
@@ -114,16 +126,16 @@ class Perturbation:
 
         One standard deviation of an input is 1.
         """
-        named = [self.levels, *(v for v in (self.amounts, self.relative) if hasattr(v, "keys"))]
-        if any(map(len, named)):
+        dicts = [v for v in (self.amounts, self.relative) if hasattr(v, "keys")]
+        if any(map(len, (self.levels, *dicts))):
             raise ValueError(
                 "Columns can be named only where there is a table. Got names for the inputs of a "
                 "network: give a number, or an array of shape (in,) or (rows, in)."
             )
         amounts = 0.0 if hasattr(self.amounts, "keys") else np.asarray(self.amounts, dtype=float)
-        share = _share("every input", self.relative)
+        share = checked_share("every input", self.relative)
         radius = (
-            _checked_standard_deviations(self.standard_deviations)
+            checked_standard_deviations(self.standard_deviations)
             + amounts
             + share * np.abs(x.numpy())
         )
@@ -159,7 +171,7 @@ class Perturbation:
 
     def jumping(self, encoder: TableEncoder) -> list[int]:
         """Return the columns that may take any level; those that the model ignores need not."""
-        names = _known(self.levels, encoder)
+        names = known_names(self.levels, encoder)
         places = [k for k, name in enumerate(encoder.names) if name in names]
         return [k for k in places if len(encoder.places[k])]
 
@@ -171,19 +183,19 @@ class Perturbation:
         Shares are of the given sizes of the cells of a column.
         """
         rows = len(columns[0].values)
-        given = _by_name(self.amounts, encoder, rows)
+        given = by_name(self.amounts, encoder, rows)
         shares = self._shares(encoder)
-        standard_deviations = _checked_standard_deviations(self.standard_deviations)
+        standard_deviations = checked_standard_deviations(self.standard_deviations)
         found = {}
         for k, (name, kind) in enumerate(zip(encoder.names, encoder.kinds, strict=True)):
-            own = _checked(name, given.get(name, 0.0), kind)
+            own = checked_amount(name, given.get(name, 0.0), kind)
+            if np.shape(own) not in ((), (rows,)):
+                raise ValueError(
+                    "An array as the delta of a column must have one amount for each row. Got "
+                    f"{len(own)} for column {name!r} of {rows} rows."
+                )
             code = encoder.codes[k]
             if isinstance(code, NumberCode) and code.scale > 0:
-                if np.shape(own) not in ((), (rows,)):
-                    raise ValueError(
-                        f"An array as the delta of a column must have one amount for each row. Got "
-                        f"{len(own)} for column {name!r} of {rows} rows."
-                    )
                 with np.errstate(over="ignore"):  # all that a number can be
                     shared = shares.get(name, 0.0) * size(columns[k])
                     moves = own + standard_deviations * code.scale + shared
@@ -193,17 +205,16 @@ class Perturbation:
     def _shares(self, encoder: TableEncoder) -> dict[str, float]:
         moving = [n for n, k in zip(encoder.names, encoder.kinds, strict=True) if k == "number"]
         relative = self.relative
-        shares = relative if hasattr(relative, "keys") else dict.fromkeys(moving, relative)
-        named = {str(name): shares[name] for name in _known(shares, encoder, keep=True)}
-        for name, share in named.items():
-            _share(name, share)
+        given = named(relative) if hasattr(relative, "keys") else dict.fromkeys(moving, relative)
+        shares = {name: checked_share(name, given[name]) for name in known_names(given, encoder)}
+        for name in shares:
             kind = encoder.kinds[encoder.names.index(name)]
             if kind not in ("number", "duration"):
                 raise ValueError(
                     "Only numbers and durations can move by a share of themselves. Column "
                     f"{name!r} is of kind {kind!r}: give an amount or a level instead."
                 )
-        return named
+        return shares
 
 
 def _most_size(column: Column) -> Array:
@@ -231,15 +242,6 @@ def _lost(a: Array, b: Array, total: Array) -> Array:
     return np.asarray((a - (total - part)) + (b - part))
 
 
-def _share(name: str, share: Any) -> float:
-    if is_real(share) and share >= 0:
-        return float(share)
-    raise ValueError(
-        "A 'relative' amount is a share of the cell, at least 0: 0.02 for 2 %. Got "
-        f"{share!r} for {name!r}."
-    )
-
-
 def reading_errors(encoder: TableEncoder) -> Array:
     """Return how far reading a cell, before and after a move, can move each encoded column.
 
@@ -251,70 +253,6 @@ def reading_errors(encoder: TableEncoder) -> Array:
             cut = CUT if kind in DAYS else 0.0
             errors[encoder.places[k][0]] = (8 * UNIT * abs(code.center) + cut) * code.slope
     return errors
-
-
-def _checked_standard_deviations(given: Any) -> float:
-    amount = given.item() if isinstance(given, np.ndarray) and given.ndim == 0 else given
-    if is_real(amount) and amount >= 0:
-        return float(amount)
-    raise ValueError(
-        "A 'delta' for all columns is a number of standard deviations, finite and at least 0. Got "
-        f"{given!r}: amounts in the columns' own units go into a dict."
-    )
-
-
-def _by_name(amounts: Any, encoder: TableEncoder, rows: int) -> dict[str, Any]:
-    """Return the amounts of columns by name."""
-    if hasattr(amounts, "keys"):
-        named = _known(amounts, encoder, keep=True)
-        return {str(name): amounts[name] for name in named}
-    n = len(encoder.names)
-    if np.ndim(amounts) == 2 and np.shape(amounts) == (rows, n):
-        values = list(np.asarray(amounts).T)
-    else:
-        values = list(amounts)
-    if len(values) != n or (np.ndim(amounts) > 1 and np.shape(amounts) != (rows, n)):
-        raise ValueError(
-            f"An array 'delta' must have one amount for each of the {n} columns, or one for each "
-            f"column of each of the {rows} rows. Got {np.shape(amounts) or len(values)}."
-        )
-    return dict(zip(encoder.names, values, strict=True))
-
-
-def _known(names: Any, encoder: TableEncoder, *, keep: bool = False) -> list[Any]:
-    """Return names of columns, as words or as they were given; refuse all others."""
-    unknown = [name for name in names if str(name) not in encoder.names]
-    if unknown:
-        raise ValueError(
-            f"The names in 'delta' must be columns of the table. These are not: {unknown}. The "
-            f"columns are {list(encoder.names)}.{did_you_mean(unknown, encoder.names)}"
-        )
-    return list(names) if keep else [str(name) for name in names]
-
-
-def _checked(name: str, given: Any, kind: str) -> Any:
-    """Return an amount in the unit of its column: a number, or one per row."""
-    if not isinstance(given, str) and np.ndim(given) == 1:
-        return np.array([_checked(name, amount, kind) for amount in np.asarray(given)])
-    # NumPy's own conversion of a pandas Timedelta drops its nanoseconds.
-    amount = given.to_timedelta64() if hasattr(given, "to_timedelta64") else given
-    if isinstance(amount, (datetime.timedelta, np.timedelta64)):
-        amount = _in_days(amount) if kind in DAYS else None
-    if is_real(amount) and amount >= 0 and (kind != "category" or amount == 0):
-        return float(amount)
-    raise ValueError(
-        f"The delta of column {name!r} (kind {kind!r}) must be a number of at least 0 for numbers, "
-        "a number of days or a timedelta of at least 0 for times and durations, 0 or 'any' for "
-        f"categories. Got {given!r}."
-    )
-
-
-def _in_days(amount: Any) -> float | None:
-    """Return a timedelta in days; months and years have no length of their own."""
-    try:
-        return float(np.timedelta64(amount) / np.timedelta64(1, "D"))
-    except TypeError:
-        return None
 
 
 def _states(encoder: TableEncoder, k: int) -> tuple[Array, Array]:
