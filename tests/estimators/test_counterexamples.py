@@ -131,6 +131,31 @@ def test_shares_of_a_cell_and_amounts_by_row():
     assert (steps[:, 1] <= 0.02 * x[rows, 1]).all()
 
 
+def test_columns_without_any_value_may_be_of_another_type(models):
+    frame, _ = table(seed=1)
+    model, none = models["two"], {"city": np.nan, "flag": None}
+    delta = {"a": 30.0, "city": "any", "flag": "any"}
+    rows, moved = model.counterexample(frame.assign(**none), delta)
+    assert len(rows)
+    assert moved[["city", "flag"]].isna().all(axis=None)
+    assert model.verdict(frame[:1].assign(**none), delta).shape == (1,)
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars", "arrow"])
+def test_moves_end_where_times_and_numbers_do(models, kind):
+    frame, y = table(seed=1)
+    for delta in (1e4, 1e6, 1e9, 1e308):
+        rows, moved = models["two"].counterexample(FRAMES[kind](frame), delta)
+        assert len(rows)
+        days = pd.to_datetime(as_pandas(moved)["day"])
+        assert ((days.dt.year > 1676) & (days.dt.year < 2263) | days.isna()).all()
+    huge = frame.assign(a=frame.a * 1e300)
+    model = PSiLONClassifier(**QUICK).fit(huge[["a", "b"]], y > 0)
+    for delta in (1e7, 1e300):
+        _, moved = model.counterexample(FRAMES[kind](huge[["a", "b"]]), delta)
+        assert np.isfinite(as_pandas(moved)["a"].dropna()).all()
+
+
 def test_a_proven_model_has_no_counterexamples(models):
     frame, _ = table(seed=4)
     model = models["two"]

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, Any]
 UNSEEN = "a level not seen in training"
 BOOLEANS = {"True", "False"}
+REACH = 106_751.0  # days
 BEYOND = 1e-9  # of a margin; cells are rounded to the inside of what was asked
 
 
@@ -61,7 +62,8 @@ def farthest_cells(
 ) -> list[Column]:
     """Return columns whose cells have moved within delta, each row as near its goals as was found.
 
-    Numbers are rounded to the inside of what was asked, times to whole milliseconds. A category
+    Numbers are rounded to the inside of what was asked, times to whole milliseconds, and no time
+    is moved beyond what nanoseconds can hold (the years 1678 to 2261). A category
     that may take any level takes one of training, or the words of :data:`UNSEEN`. What is missing
     stays missing. Rows without a goal are returned as they are.
 
@@ -119,5 +121,9 @@ def _numbers_at(code: Any, column: Column, points: Array, limits: tuple[Array, A
         moved = np.clip(code.center + points[:, 0] * code.scale, *limits)
     if column.kind == "number":
         return np.asarray(moved)
+    # Nanoseconds, of which a type may be, reach 292 years from 1970, and a duration as far.
+    low = np.minimum(column.values, np.maximum(column.values, 0.0) - REACH)
+    high = np.maximum(column.values, np.minimum(column.values, 0.0) + REACH)
+    moved = np.clip(moved, low, high)
     shift = np.trunc((moved - column.values) * DAY)  # whole milliseconds, towards the cell
     return np.asarray((np.rint(column.values * DAY) + shift) / DAY)

@@ -134,7 +134,7 @@ def refuted_rows(
     refutes : callable
         Maps predictions of moved rows, and their positions, to which of them refute.
     """
-    table = as_table(X, type(model).__name__)
+    table, columns = as_table(X, type(model).__name__), model.encoder_.matched(columns)
     moved = farthest_cells(model.net_, model.encoder_, columns, delta, goals)
     rows = goals.rows.numpy()
     with warnings.catch_warnings():  # how far rows may move was asked for

@@ -12,7 +12,7 @@ import narwhals as nw
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
 Kind = Literal["number", "time", "duration", "category"]
 Floats = np.ndarray[Any, np.dtype[np.float64]]
@@ -156,7 +156,7 @@ def _floats(series: nw.Series[Any]) -> Floats:
     return filled
 
 
-def missing_cells(values: np.ndarray[Any, Any]) -> np.ndarray[Any, np.dtype[np.bool_]]:
+def missing_cells(values: Iterable[Any]) -> np.ndarray[Any, np.dtype[np.bool_]]:
     """Tell which cells are None, NaN, NaT or pandas' NA."""
     names = ("NoneType", "NAType", "NaTType")
     flags = [

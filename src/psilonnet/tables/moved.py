@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import narwhals as nw
 import numpy as np
 
-from psilonnet.tables.columns import DAY, word_of
+from psilonnet.tables.codes import BOOLEANS
+from psilonnet.tables.columns import DAY, missing_cells, word_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -80,6 +81,9 @@ def _series(series: nw.Series[Any], old: Column, new: Column, whole: nw.Series[A
     if old.kind == "category":
         if series.dtype in (nw.Categorical, nw.Enum, nw.String):
             return _made(series, new.values.tolist(), nw.String())
+        if series.dtype == nw.Boolean:
+            fits = [row for row in moved.tolist() if new.values[row] in BOOLEANS]
+            return series.scatter(fits, [new.values[row] == "True" for row in fits])
         known, cells = _known(whole.to_list()), series.to_list()
         for row in moved:
             cells[row] = known.get(new.values[row], new.values[row])
@@ -128,6 +132,7 @@ def _shift(old: float, new: float) -> datetime.timedelta:
 
 def _known(cells: list[Any]) -> dict[str, Any]:
     """Return the cell of each word."""
-    boolean = all(cell is None or isinstance(cell, (bool, np.bool_)) for cell in cells)
+    there = [cell for cell, none in zip(cells, missing_cells(cells), strict=True) if not none]
+    boolean = all(isinstance(cell, (bool, np.bool_)) for cell in there)
     known: dict[str, Any] = {"True": True, "False": False} if boolean else {}
-    return known | {word_of(cell): cell for cell in cells if cell is not None}
+    return known | {word_of(cell): cell for cell in there}
