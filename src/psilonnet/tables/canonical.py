@@ -123,7 +123,7 @@ def count_repeats(
 
 def _equal_pairs(ranks: np.ndarray[Any, np.dtype[np.int64]]) -> float:
     """Return the share of the pairs of cells that are equal."""
-    counts, n = np.unique(ranks, return_counts=True)[1].astype(float), len(ranks)
+    counts, n = np.bincount(ranks + 1).astype(float), len(ranks)  # the rank of missing cells is -1
     return float((counts * (counts - 1)).sum() / max(n * (n - 1.0), 1.0))
 
 
