@@ -13,12 +13,13 @@ from psilonnet.certify import Perturbation
     [
         (["Bmi"], " Did you mean 'bmi'?"),
         (["quite else", "agee"], " Did you mean 'age'?"),
+        (["y"], " Did you mean ' y '?"),
         (["quite else"], ""),
         ([], ""),
     ],
 )
 def test_the_nearest_name_is_asked_for(names, hint):
-    assert did_you_mean(names, ["age", "bmi", "blood pressure"]) == hint
+    assert did_you_mean(names, ["age", "bmi", "blood pressure", " y "]) == hint
 
 
 def test_amounts_and_directions_of_a_mistyped_column_are_refused_with_a_hint(fitted_on_ages):

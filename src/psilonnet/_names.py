@@ -15,8 +15,8 @@ def did_you_mean(names: Iterable[object], known: Iterable[object]) -> str:
     >>> did_you_mean(["Bmi"], ["age", "bmi"])
     " Did you mean 'bmi'?"
     """
-    lower = {str(name).lower(): str(name) for name in known}
+    lower = {str(name).strip().lower(): str(name) for name in known}
     for name in names:
-        if near := get_close_matches(str(name).lower(), lower, 1):
+        if near := get_close_matches(str(name).strip().lower(), lower, 1):
             return f" Did you mean {lower[near[0]]!r}?"
     return ""

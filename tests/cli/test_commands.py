@@ -13,7 +13,7 @@ import pytest
 from psilonnet import Design, PSiLONRegressor, __version__
 from psilonnet.cli.rows import read_training
 from psilonnet.tables import LossWarning, TextStyle
-from typed import process, refusal
+from typed import process, refusal, typed
 from typed import run as printed_and_said
 
 
@@ -43,6 +43,10 @@ def folder(tmp_path_factory):
     dated = table.with_columns(pl.col("joined").str.to_date())
     dated.write_parquet(folder / "data.parquet")
     (folder / "junk.csv").write_bytes(b"\x00\xff\x00\x00,,\n\n1,2,3\n")
+    (folder / "one.csv").write_text("y\n1\n2\n")
+    (folder / "space.csv").write_text("x, y \n1,2\n")
+    (folder / "long.csv").write_text('x,y\n"1\n",2\n\n1,2,3\n')
+    (folder / "old.csv").write_bytes(b"x,y\r1,2\r")
     fit = ("fit", folder / "data.csv", "--drop", "id")
     words = ("--target", "bought", "--drop", "spent", "--out", folder / "class.psilon")
     run(*fit, *words, "--max-steps", 100)  # so that both classes are predicted
@@ -185,8 +189,9 @@ def test_report_is_written(folder):
     rows = ("--data", folder / "data.parquet", "--target", "spent", "--out", out)
     run("report", folder / "number.psilon", *rows)
     assert "120 rows given to this report" in out.read_text(encoding="utf-8")
-    run("report", folder / "number.psilon", *rows, "--format", "markdown")
-    assert out.read_text(encoding="utf-8").startswith("---\n")
+    card = folder / "card.md"
+    run("report", folder / "number.psilon", *rows, "--format", "markdown", "--out", card)
+    assert card.read_text(encoding="utf-8").startswith("---\n")
 
 
 def test_help_teaches_and_loads_no_torch():
@@ -206,6 +211,36 @@ MISTAKES = {
     ),
     "typo": (
         ("fit", "{}/data.csv", "--target", "Bougth", "--out", "m"), "Did you mean 'bought'?",
+    ),
+    "a folder of data": (("fit", "{}", "--target", "y", "--out", "m"), "is a folder: name a file"),
+    "dates": (
+        ("fit", "{}/data.parquet", "--target", "joined", "--out", "m"),
+        "'joined' holds dates or times: turn them into numbers, or add --words joined",
+    ),
+    "words for a regression": (
+        ("fit", "{}/data.csv", "--target", "city", "--task", "regression", "--out", "m"),
+        "'city' holds words, such as",
+    ),
+    "fractions for classes": (
+        ("fit", "{}/data.csv", "--target", "spent", "--task", "classification", "--out", "m"),
+        "leave out --task classification, or add --words spent",
+    ),
+    "nothing to predict from": (
+        ("fit", "{}/one.csv", "--target", "y", "--out", "m"),
+        "A column beside 'y' is needed",
+    ),
+    "a space in a name": (
+        ("fit", "{}/space.csv", "--target", "y", "--out", "m"), "Did you mean ' y '?",
+    ),
+    "a long line": (
+        ("fit", "{}/long.csv", "--target", "y", "--out", "m"),
+        "line 5 has 3 cells, and there are 2 names",
+    ),
+    "old lines": (
+        ("fit", "{}/old.csv", "--target", "y", "--out", "m"), "end with a carriage return alone",
+    ),
+    "a page of another kind": (
+        ("report", "{}/class.psilon", "--out", "card.pdf"), "must end in .html or .htm. Got",
     ),
     "junk": (("fit", "{}/junk.csv", "--target", "y", "--out", "m"), "Error: "),
     "not a model": (("predict", "{}/data.csv", "{}/data.csv"), "is not a model file"),
@@ -281,6 +316,13 @@ def test_nothing_is_written_over_what_is_read(words, folder, monkeypatch):
     said = refusal(*(word.format(folder.name) for word in words))
     assert "must not take the place of a file that is read" in said
     assert [(folder / name).read_bytes() for name in ("data.csv", "class.psilon")] == before
+
+
+def test_a_seed_below_zero_is_refused(folder):
+    fit = ("fit", folder / "data.csv", "--target", "spent", "--out", "m")
+    done = typed(*fit, "--seed", -1)
+    assert done.returncode == 2
+    assert "Invalid value for '--seed'" in done.stderr
 
 
 def test_mistake_in_a_process_has_exit_code_1(folder):

@@ -7,6 +7,7 @@ import polars as pl
 import pytest
 
 from psilonnet import load
+from psilonnet.cli.files import read_table
 from psilonnet.cli.options import Task
 from psilonnet.cli.rows import read_for, read_training
 from psilonnet.tables import TextError, TextStyle
@@ -110,7 +111,9 @@ def test_amounts_with_two_readings_ask_for_the_option(tmp_path):
     said = refusal("fit", path, *FIT, "--out", tmp_path / "m")
     assert "'1,100' is 1100 or 1.1" in said
     assert "--decimal" in said
-    assert "--words a" in said
+    assert "--words a, or leave it out with --drop a." in said
+    target = ("fit", path, "--target", "a", "--out", tmp_path / "m")
+    assert refusal(*target).endswith("keep it as words with --words a.")
     assert read(path, decimal=".")["a"][0] == 1100
     assert read(path, decimal=",")["a"][0] == 1.1
     assert read(path, words=["a"])["a"][0] == "1,100"
@@ -212,7 +215,8 @@ def test_blank_lines_are_no_rows_and_are_counted(tmp_path):
     printed, said = run("predict", model, path, "--keep", "y")
     assert len(printed.splitlines()) == 41
     assert said == "3 blank lines, or rows without any value, are left out.\n"
-    assert read(table(tmp_path, "y", "1", "", "2"))["y"].to_list() == [1, None, 2]
+    one = read_table(table(tmp_path, "y", "1", "", "2"), TextStyle())
+    assert one["y"].to_list() == [1, None, 2]  # a cell that is missing
 
 
 def test_names_are_checked_and_separated_behind_blank_lines(tmp_path):
@@ -332,7 +336,7 @@ def test_names_of_columns_are_read_as_they_are_written(tmp_path):
         "y",
     ]
     assert names("größe;b;y", "utf-8-sig") == ["größe", "b", "y"]
-    assert names(";;y") == ["y"]  # columns without a name, as spreadsheets leave them
+    assert names(";b;y") == ["b", "y"]  # columns without a name, as spreadsheets leave them
     with pytest.raises(ValueError, match="invalid UTF-8"):
         names("größe;b;y", "latin-1")
     with pytest.raises(ValueError, match=r"unique. These occur more than once .*\['a'\]"):

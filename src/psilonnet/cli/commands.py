@@ -12,7 +12,7 @@ import typer
 import psilonnet  # its names load when they are used, so that --help is quick
 from psilonnet import deploy  # likewise
 from psilonnet._files import check_place
-from psilonnet.cli.files import check_out, check_table_out, with_target, write_table
+from psilonnet.cli.files import check_out, check_page_out, check_table_out, with_target, write_table
 from psilonnet.cli.options import (
     Data,
     Drop,
@@ -20,6 +20,7 @@ from psilonnet.cli.options import (
     Model,
     Monotone,
     Out,
+    Seed,
     Steps,
     Target,
     Task,
@@ -98,9 +99,7 @@ def fit(
     out: Annotated[Path, typer.Option(metavar="FILE", help="Where the model is written.")],
     task: Kind = Task.auto,
     drop: Drop = None,
-    seed: Annotated[
-        int, typer.Option(metavar="NUMBER", help="The same seed gives the same model.")
-    ] = 0,
+    seed: Seed = 0,
     max_steps: Steps = None,
     selection: Annotated[str, typer.Option(metavar="NAME", help=SELECTION)] = "balanced",
     prune: Annotated[
@@ -129,7 +128,7 @@ def fit(
     check_place(out)
     rows = with_target(table, target, data)
     y = rows[target]
-    classes = is_classes(y) if task == Task.auto else task == Task.classification
+    classes = is_classes(y, task)
     kind = psilonnet.PSiLONClassifier if classes else psilonnet.PSiLONRegressor
     steps = "auto" if max_steps is None else max_steps
     model = kind(random_state=seed, max_steps=steps, selection=selection, prune=prune)
@@ -281,7 +280,7 @@ def report(
     """
     if target is not None and data is None:
         raise ValueError("A --target needs --data, the file that it is a column of.")
-    check_out(out, model, data)
+    check_page_out(out, format.value, model, data)
     estimator = psilonnet.load(model)
     rows, y = None, None
     if data is not None:

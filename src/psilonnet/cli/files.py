@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 MISSING = ["", "NA", "N/A", "NaN", "nan", "null", "None", "?"]
 PARQUET = (".parquet", ".pq")
 TEXT = (".csv", ".txt", "")
+PAGES = {"html": (".html", ".htm"), "markdown": (".md", ".markdown")}
 GZIP = b"\x1f\x8b"  # how a compressed file begins
 
 
@@ -41,6 +42,8 @@ def read_table(
 
     Of one that is read again nothing is said.
     """
+    if path.is_dir():
+        raise IsADirectoryError(f"{str(path)!r} is a folder: name a file to read.")
     if not path.is_file():
         raise FileNotFoundError(f"There is no file {str(path)!r}.")
     try:
@@ -79,13 +82,17 @@ def _read_csv(path: Path, style: TextStyle, words: Sequence[str]) -> pl.DataFram
     """Read a file without types: digits are numbers, and all else but numbers is text."""
     separator = _separator(path)
     _check_names(path, separator)
-    table = pl.read_csv(
-        path,
-        separator=separator,
-        infer_schema_length=None,
-        null_values=MISSING,
-        schema_overrides=dict.fromkeys(words, pl.String),
-    )
+    try:
+        table = pl.read_csv(
+            path,
+            separator=separator,
+            infer_schema_length=None,
+            null_values=MISSING,
+            schema_overrides=dict.fromkeys(words, pl.String),
+        )
+    except pl.exceptions.ComputeError:
+        _check_rows(path, separator)
+        raise
     if style.decimal == "." or (separator == "," and style.decimal is None):
         return table
     # Here a point may separate thousands.
@@ -132,6 +139,8 @@ def _separator(path: Path) -> str:
         lines = iter(lambda: file.readline(2**16), b"")
         first = next((line for line in lines if line.strip(b"\r\n")), b"")
     first = re.sub(rb'"[^"]*"', b"", first)
+    if b"\r" in first.rstrip(b"\r\n"):
+        raise OSError("its lines end with a carriage return alone, as of old; write it again")
     return max(",;\t", key=lambda sign: first.count(sign.encode()))
 
 
@@ -149,6 +158,18 @@ def _check_names(path: Path, separator: str) -> None:
             f"Column names must be unique. These occur more than once in {str(path)!r}: {twice}. "
             "Rename them in the file."
         )
+
+
+def _check_rows(path: Path, separator: str) -> None:
+    """Name the first row that has more cells than there are names."""
+    with _open(path) as file, io.TextIOWrapper(file, "utf-8-sig", newline="") as text:
+        rows = csv.reader(text, delimiter=separator)
+        width = len(next(filter(None, rows), []))
+        for row in rows:
+            if len(row) > width:
+                raise OSError(
+                    f"line {rows.line_num} has {len(row)} cells, and there are {width} names"
+                )
 
 
 def with_target(table: pl.DataFrame, target: str, path: Path) -> pl.DataFrame:
@@ -178,6 +199,17 @@ def check_out(out: Path, *read: Path | None) -> None:
         raise ValueError(
             f"The output must not take the place of a file that is read. Got {str(out)!r} as both: "
             "choose another name for --out."
+        )
+
+
+def check_page_out(path: Path, format: str, *read: Path | None) -> None:  # noqa: A002
+    """Refuse a page whose name says that it is something else."""
+    check_out(path, *read)
+    endings = PAGES[format]
+    if path.suffix.lower() not in (*endings, ""):
+        raise ValueError(
+            f"A page in {format} must end in {' or '.join(endings)}. Got {str(path)!r}: choose "
+            "another name, or another --format."
         )
 
 

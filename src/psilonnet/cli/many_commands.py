@@ -17,6 +17,7 @@ from psilonnet.cli.options import (
     Drop,
     Kind,
     Monotone,
+    Seed,
     Steps,
     Target,
     Task,
@@ -37,9 +38,7 @@ def fit_many(
     out: Annotated[Path, typer.Option(metavar="FOLDER", help="The folder of the models.")],
     task: Kind = Task.auto,
     drop: Drop = None,
-    seed: Annotated[
-        int, typer.Option(metavar="NUMBER", help="The same seed gives the same models.")
-    ] = 0,
+    seed: Seed = 0,
     width: Annotated[
         int, typer.Option(metavar="NUMBER", help="Neurons in a layer; fewer are faster.")
     ] = 128,
@@ -68,9 +67,7 @@ def fit_many(
     """
     style = text_style(decimal, day_first)
     table = read_training(data, style, target=target, task=task, by=by, drop=drop, words=words)
-    classes = (
-        is_classes(table[target].drop_nulls()) if task == Task.auto else task == Task.classification
-    )
+    classes = is_classes(table[target].drop_nulls(), task)
     kind = psilonnet.PSiLONClassifier if classes else psilonnet.PSiLONRegressor
     strengths: Any = "auto" if strength is None else strength
     steps: Any = "auto" if max_steps is None else max_steps

@@ -6,12 +6,11 @@ from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import polars as pl
 import typer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-    import polars as pl
 
 FEW_CLASSES = 10
 Data = Annotated[Path, typer.Argument(help="A CSV or Parquet file with a row of column names.")]
@@ -56,6 +55,17 @@ Steps = Annotated[
 ]
 
 
+Seed = Annotated[
+    int,
+    typer.Option(
+        metavar="NUMBER",
+        min=0,
+        max=2**32 - 1,
+        help="The same seed gives the same model, or models.",
+    ),
+]
+
+
 def directions(words: list[str] | None) -> dict[str, int] | None:
     """Return the direction of each column, from words such as ``income=+1``.
 
@@ -89,11 +99,31 @@ def loss_parameters(loss: str | None, levels: list[float], *, classes: bool) -> 
     return given
 
 
-def is_classes(y: pl.Series) -> bool:
-    """Whether a target looks like classes: words, booleans, or few whole numbers."""
-    if not y.dtype.is_numeric():
-        return not y.dtype.is_temporal()
-    return y.dtype.is_integer() and y.n_unique() <= FEW_CLASSES
+def is_classes(y: pl.Series, task: Task) -> bool:
+    """Whether a target is classes: it is asked for, or it looks like them.
+
+    So do words, booleans, and few whole numbers.
+    """
+    if y.dtype.is_temporal():
+        raise ValueError(
+            f"A target must be numbers or classes. {y.name!r} holds dates or times: turn them "
+            f"into numbers, or add --words {y.name} if they are classes."
+        )
+    if task == Task.classification:
+        if y.dtype.is_float() and len(broken := y.filter(y != y.round())):
+            raise ValueError(
+                f"Classes that are numbers must be whole. {y.name!r} has {broken[0]}: leave out "
+                f"--task classification, or add --words {y.name}."
+            )
+        return True
+    if task == Task.regression and y.dtype == pl.String:
+        raise ValueError(
+            f"A --task regression needs a target of numbers. {y.name!r} holds words, such as "
+            f"{y[0]!r}: leave out the --task, or mend the column."
+        )
+    if task == Task.regression or y.dtype.is_float():
+        return False
+    return not y.dtype.is_integer() or y.n_unique() <= FEW_CLASSES
 
 
 def deltas(words: list[str]) -> dict[str, Any]:

@@ -105,11 +105,14 @@ def read_training(
             try:
                 table = table.with_columns(lines.read(cells, kind, style))
             except TextError as error:
-                raise TextError(
-                    f"{error} Or keep it as words with --words {name}, or leave it out with --drop "
-                    f"{name}."
-                ) from None
+                way = "" if name in keys else f", or leave it out with --drop {name}"
+                raise TextError(f"{error} Or keep it as words with --words {name}{way}.") from None
     lines.show()
+    if not set(table.columns).difference(keys):
+        raise ValueError(
+            f"A column beside {' and '.join(map(repr, keys))} is needed to predict from. "
+            f"{str(path)!r} has none that is not left out."
+        )
     # What the user calls words is not asked about again.
     declared = [name for name in words if name in table.columns and name not in keys]
     return table.with_columns(pl.col(declared).cast(pl.Categorical))
