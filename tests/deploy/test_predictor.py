@@ -155,6 +155,9 @@ def test_interval_in_own_units(tmp_path):
         (lambda x: x[:0], "at least one row"),
         (lambda x: x.to_numpy()[:0], "at least one row"),
         (lambda x: [], "at least one row"),
+        (lambda x: None, "rows of equal length. Got one of type NoneType"),
+        (lambda x: iter(x.to_numpy()), "rows of equal length. Got one of type .*iterator"),
+        (lambda x: x["age"], "rows of equal length. Got one of type Series"),
     ],
 )
 def test_bad_tables_are_refused(table, said, tmp_path):
@@ -167,6 +170,8 @@ def test_bad_tables_are_refused(table, said, tmp_path):
 def test_tables_that_would_be_misread_are_refused(tmp_path):
     X, y = messy()
     predictor = exported(PSiLONRegressor(**QUICK).fit(X, y), tmp_path)
+    with pytest.raises(TypeError, match=r"must be in memory. Got a lazy LazyFrame: call its coll"):
+        predictor.predict(pl.from_pandas(X).lazy())
     twice = pd.concat([X, X[["size"]]], axis=1)
     with pytest.raises(ValueError, match=r"names must be unique.*more than once: \['size'\]"):
         predictor.predict(twice)

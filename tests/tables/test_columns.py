@@ -1,4 +1,5 @@
 import datetime as dt
+from dataclasses import replace
 from decimal import Decimal
 
 import numpy as np
@@ -7,7 +8,8 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from psilonnet.tables import DAY, read_columns
+from psilonnet.deploy.predictor import _days
+from psilonnet.tables import DAY, read_columns, with_cells
 
 DATA = {
     "number": [1, 2, None],
@@ -109,3 +111,16 @@ def test_arrays_are_read_column_by_column():
 def test_strange_columns_are_named(table, error, words):
     with pytest.raises(error, match=words):
         read_columns(table)
+
+
+def test_moments_in_the_last_hours_of_python_are_read_in_every_zone():
+    west = dt.timezone(dt.timedelta(hours=-5))
+    last = dt.datetime(9999, 12, 31, 23, tzinfo=west)
+    cells = np.array([last, last.replace(tzinfo=dt.timezone.utc)], dtype=object)
+    (column,) = read_columns(cells[:, None])
+    days = np.datetime64("9999-12-31") - np.datetime64("1970-01-01")
+    np.testing.assert_allclose(column.values, days.astype(int) + np.array([28, 23]) / 24)
+    np.testing.assert_array_equal(_days("x0", cells), column.values)  # of the exported predictor
+    back = replace(column, values=column.values - 1 / 24)
+    moved = with_cells(cells[:, None], np.array([0, 1]), [column], [back])
+    assert moved[:, 0].tolist() == [last, last.replace(hour=22, tzinfo=dt.timezone.utc)]

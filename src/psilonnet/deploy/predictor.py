@@ -708,21 +708,34 @@ class _Encoder:
                 f"its order. Got {count}."
             )
 
+    def _unnamed(self, table: Any) -> list[Any]:
+        """Return the columns of a table without names, which are in the order of the model."""
+        cells = np.array(table, dtype=object) if isinstance(table, (list, tuple)) else table
+        if np.ndim(cells) > 0 and len(cells) == 0:
+            raise ValueError(NO_ROWS)
+        if getattr(cells, "ndim", 0) != 2:
+            raise ValueError(
+                "A table must be a frame, a dict of columns, or an array or list of rows of "
+                f"equal length. Got one of type {type(table).__name__}. Fill missing cells "
+                "with None."
+            )
+        self._check_count(cells.shape[1])
+        return list(cells.T)
+
     def _columns(self, table: Any) -> list[Any]:
         """Return the columns of a table in the order of the model."""
         if isinstance(table, (list, tuple)) and table and isinstance(table[0], dict):
             table = {n: [row.get(n) for row in table] for n in {n for row in table for n in row}}
         # Of the type: a frame has its columns as attributes, whatever they are called.
+        if hasattr(type(table), "collect"):
+            raise TypeError(
+                f"The table must be in memory. Got a lazy {type(table).__name__}: call its "
+                "collect()."
+            )
         named = next((a for a in ("column_names", "columns") if hasattr(type(table), a)), None)
         have = table if isinstance(table, dict) else getattr(table, named) if named else None
         if have is None:
-            cells = np.array(table, dtype=object) if isinstance(table, (list, tuple)) else table
-            if np.ndim(cells) > 0 and len(cells) == 0:
-                raise ValueError(NO_ROWS)
-            if cells.ndim != 2:
-                raise ValueError("A table must have rows of equal length. Fill cells with None.")
-            self._check_count(cells.shape[1])
-            return list(cells.T)
+            return self._unnamed(table)
         if isinstance(table, dict) and any(not _is_list(cells) for cells in table.values()):
             raise ValueError("A dict must hold a list of cells per column. Put one row in a list.")
         keys = {str(name): name for name in have}
@@ -903,7 +916,8 @@ def _spans(name: str, cells: Any) -> Array:
 
 def _naive(name: str, cell: Any) -> Any:
     if isinstance(cell, datetime.datetime) and cell.tzinfo is not None:
-        return cell.astimezone(datetime.timezone.utc).replace(tzinfo=None)
+        # In UTC the year can be 10000, which Python does not know.
+        return np.datetime64(cell.replace(tzinfo=None)) - np.timedelta64(cell.utcoffset())
     if isinstance(cell, (datetime.date, np.datetime64)):
         return cell
     raise ValueError(f"Column {name!r} must hold dates, as in training. Got {cell!r}.")

@@ -237,7 +237,8 @@ def _check_zones(name: str, moments: np.ndarray[Any, Any]) -> None:
 def _naive(moment: Any) -> Any:
     """Return a moment without its time zone, in UTC."""
     if isinstance(moment, datetime.datetime) and moment.tzinfo is not None:
-        return moment.astimezone(datetime.timezone.utc).replace(tzinfo=None)
+        # In UTC the year can be 10000, which Python does not know.
+        return np.datetime64(moment.replace(tzinfo=None)) - np.timedelta64(moment.utcoffset())
     return moment
 
 

@@ -117,7 +117,10 @@ def _later(cell: Any, shift: datetime.timedelta) -> Any:
     if getattr(cell, "tzinfo", None) is None:
         return cell + shift
     # With a zone, Python adds to what its clock shows.
-    return (cell.astimezone(datetime.timezone.utc) + shift).astimezone(cell.tzinfo)
+    try:
+        return (cell.astimezone(datetime.timezone.utc) + shift).astimezone(cell.tzinfo)
+    except OverflowError:  # at the end of the year 9999
+        return cell
 
 
 def _made(series: nw.Series[Any], cells: list[Any], dtype: nw.dtypes.DType) -> nw.Series[Any]:
