@@ -54,9 +54,10 @@ def test_report_says_what_is_missing(tmp_path):
     cells = certificates.all_cells()
     shares = {f"{m}_proven_{s}": 0.3 for m in certificates.METHODS for s in certificates.SIZES}
     attacked = {f"attacked_{s}": 0.6 for s in certificates.SIZES}
-    line = {"model": "P-Net", **shares, **attacked}
+    line = {"model": "P-Net", "right": 0.7, **shares, **attacked}
     run_cells(lambda cell: {"lines": [line]}, cells[:1], results.folder)
     certificates.write_report(cells, results, tmp_path / "report.md")
     text = (tmp_path / "report.md").read_text()
     assert f"{len(cells) - 1} of {len(cells)} cells are still missing" in text
+    assert "| P-Net | 1 | 0.70 | 0.60 / 0.30 / 0.30 / 0.30 |" in text
     assert "| P-Net | 1 | 0.50 / 0.50 / 0.50 |" in text
