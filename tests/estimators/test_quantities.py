@@ -17,7 +17,7 @@ KINDS = {
     "pandas": pd.Series(Y, index=[7, 7, 7]),
     "nullable": pd.Series(Y, dtype="Float64"),
     "polars": pl.Series(Y),
-    "polars decimals": pl.Series([Decimal(str(v)) for v in Y]),
+    "polars decimals": pl.Series([f"{v:.1f}" for v in Y]).cast(pl.Decimal(38, 1)),
     "arrow": pa.array(Y),
     "arrow chunks": pa.chunked_array([Y]),
     "nothing masked": np.ma.masked_array(Y),

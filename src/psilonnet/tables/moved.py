@@ -114,6 +114,8 @@ def _later(cell: Any, shift: datetime.timedelta) -> Any:
     """Return a moment or a duration, moved; a date becomes a moment."""
     if isinstance(cell, datetime.date) and not isinstance(cell, datetime.datetime):
         return datetime.datetime.combine(cell, datetime.time()) + shift
+    if isinstance(cell, (np.datetime64, np.timedelta64)):
+        return cell + np.timedelta64(shift)
     if getattr(cell, "tzinfo", None) is None:
         return cell + shift
     # With a zone, Python adds to what its clock shows.
