@@ -40,7 +40,7 @@ Rows = tuple[np.ndarray, np.ndarray]
 COVERAGE, SIZES, SPLITS, ROWS = 0.9, (0.02, 0.05), 20, 1000
 SETTINGS: dict[str, Any] = {"designs": [Design()], "width": 64, "depth": 2, "max_steps": 400}
 METHOD = "local"  # of the certificates: tighter ones take more time
-EFFORT = Effort(climbs=2, steps=10, sweep=False)
+EFFORT = Effort(climbs=2, steps=10, stops=0)
 TREES, RATE = 100, 0.1  # of CatBoost
 OURS, OUR_QUANTILES = "psilonnet", "psilonnet quantiles"
 MAPIE, CQR, CATBOOST = "MAPIE split", "MAPIE quantiles", "CatBoost quantiles"

@@ -160,6 +160,6 @@ def resists(net: PlainNet, center: Tensor, radius: Tensor, label: Tensor) -> Ten
     margin = margins(net(center)[0], label)
     least = margin.topk(RIVALS, dim=-1, largest=False)
     toward = -against(label).gather(1, least.indices.unsqueeze(-1).expand(-1, -1, 10))
-    effort = Effort(climbs=2, sweep=False)  # there are too many pixels to move one at a time
+    effort = Effort(climbs=2, stops=0)  # there are too many pixels to move one at a time
     found = attack(net, center, Box.of(radius), toward, enough=least.values, effort=effort).moves
     return (found < least.values).all(dim=-1)

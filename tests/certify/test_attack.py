@@ -40,22 +40,18 @@ def test_what_is_found_lies_in_the_box_and_moves_as_far_as_it_says(number):
     assert (moves >= 0).all()
 
 
-def test_it_finds_about_what_a_dense_grid_finds():
+@pytest.mark.parametrize("number", range(size(3, long=40)))
+def test_it_finds_about_what_a_dense_grid_finds(number):
+    net, generator = averages(50 + number, columns=2)
+    x = torch.randn(4, 2, generator=generator, dtype=torch.float64)
+    radius = torch.full_like(x, 0.5)
+    asked = both_ways(net, 4)
+    moves = attack(net, x, Box.of(radius), asked, effort=Effort(climbs=6, stops=31)).moves
     steps = torch.linspace(-0.5, 0.5, 41, dtype=torch.float64)
     grid = torch.cartesian_prod(steps, steps)
-    found, there = [], []
-    for number in range(size(3, long=40)):
-        net, generator = averages(50 + number, columns=2)
-        x = torch.randn(4, 2, generator=generator, dtype=torch.float64)
-        asked = both_ways(net, 4)
-        box = Box.of(torch.full_like(x, 0.5))
-        moves = attack(net, x, box, asked, effort=Effort(climbs=3)).moves
-        reached = net((x.unsqueeze(1) + grid).flatten(0, 1)).reshape(4, len(grid), -1)
-        best = torch.einsum("rco,rgo->rgc", asked, reached - net(x).unsqueeze(1)).amax(dim=1)
-        found.append(float(moves.sum()))
-        there.append(float(best.sum()))
-    # A search can end on a lower hill, on one network far below: in all it misses 0.2 %.
-    assert sum(found) >= 0.99 * sum(there)
+    reached = net((x.unsqueeze(1) + grid).flatten(0, 1)).reshape(4, len(grid), -1)
+    best = torch.einsum("rco,rgo->rgc", asked, reached - net(x).unsqueeze(1)).amax(dim=1)
+    assert moves.sum() >= 0.98 * best.sum()  # a search: it can end on a lower hill
 
 
 @pytest.mark.parametrize("number", range(size(2, long=20)))

@@ -32,15 +32,17 @@ class Effort:
         the box, and the others from anywhere in it.
     steps : int
         How many steps a climb takes along the signs of the gradient.
-    sweep : bool
-        Whether each column by itself is then moved to both of its ends, one after the other.
+    stops : int
+        At how many points, evenly from end to end, each column by itself is then tried, one column
+        after the other; 0 leaves that out. Narrow ridges, as pieces of columns can make them,
+        want many.
     seed : int
         The seed of the points that climbs start from.
     """
 
     climbs: int = 2
     steps: int = 20
-    sweep: bool = True
+    stops: int = 2
     seed: int = 0
 
 
@@ -189,8 +191,8 @@ def _farthest(search: _Search, effort: Effort, generator: torch.Generator) -> Te
         best = _Best(own)
         best.try_(points[left])
         _climb(best, _start(own, number, generator), effort.steps)
-        if effort.sweep:
-            _sweep(best)
+        if effort.stops:
+            _sweep(best, effort.stops)
         points[left] = best.points
         left = left[~(best.value >= own.goal)]
         if not len(left):
@@ -238,13 +240,14 @@ def _other_levels(search: _Search, points: Tensor, gradient: Tensor) -> Tensor:
     return points
 
 
-def _sweep(best: _Best) -> None:
-    """Move each column by itself to both of its ends, or to each of its levels."""
+def _sweep(best: _Best, stops: int) -> None:
+    """Move each column by itself from end to end of its box, or to each of its levels."""
     search = best.search
+    shares = torch.linspace(-1, 1, stops, dtype=torch.float64).tolist()
     for column in search.radius.any(dim=0).nonzero().flatten().tolist():
-        for side in (-1, 1):
+        for share in shares:
             there = best.points.clone()
-            there[:, column] = search.x[:, column] + side * search.radius[:, column]
+            there[:, column] = search.x[:, column] + share * search.radius[:, column]
             best.try_(there)
     for places, states in _jumps(search):
         for state in states:
