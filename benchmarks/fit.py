@@ -1,8 +1,8 @@
 """What a fit with the defaults costs: 2,000 rows, 20 columns, the choice of networks included.
 
 Beside it, where they are installed, RealMLP, CatBoost and LightGBM with their defaults. Seconds of
-the processor's time on one thread, fits in turn, medians; then ours once with 200 and 10,000 rows,
-and with pruning.
+the processor's time on one thread, fits in turn, ours with pruning among them, medians; then ours
+once with 200 and 10,000 rows.
 
     python -m benchmarks.fit [--quick | --tiny]
 
@@ -86,7 +86,8 @@ def seconds_of(fit: Callable[[], Any]) -> float:
 def in_turn(rows: int, *, quick: bool) -> dict[str, float]:
     """Return the median seconds of each library."""
     x, y = made_up(rows)
-    fits = {"psilonnet": fit_psilonnet}
+    pruned = partial(fit_psilonnet, prune=True)
+    fits: dict[str, Callable[..., Any]] = {"psilonnet": fit_psilonnet, "pruned": pruned}
     fits |= {name: fit for name, (package, fit) in PEERS.items() if find_spec(package)}
     seconds: dict[str, list[float]] = {name: [] for name in fits}
     for _ in range(1 if quick else 3):
@@ -94,19 +95,18 @@ def in_turn(rows: int, *, quick: bool) -> dict[str, float]:
             seconds[name].append(seconds_of(partial(fit, x, y, quick=quick)))
     figures = {f"{name}_seconds": median(times) for name, times in seconds.items()}
     ours = figures["psilonnet_seconds"]
+    figures["pruned_over_unpruned"] = figures["pruned_seconds"] / ours
     return figures | {
         f"over_{name.lower()}": ours / figures[f"{name}_seconds"] for name in fits if name in PEERS
     }
 
 
 def other_sizes(*, quick: bool) -> dict[str, float]:
-    """Return the seconds of fits to fewer and more rows, and of one with pruning."""
-    figures = {
+    """Return the seconds of fits to fewer and more rows."""
+    return {
         f"seconds_{rows}_rows": seconds_of(partial(fit_psilonnet, *made_up(rows), quick=quick))
         for rows in OTHER_ROWS
     }
-    pruned = partial(fit_psilonnet, *made_up(ROWS), quick=quick, prune=True)
-    return figures | {"pruned_seconds": seconds_of(pruned)}
 
 
 def fit_once(seed: int, *, quick: bool) -> dict[str, float]:

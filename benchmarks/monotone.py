@@ -4,7 +4,7 @@ Five members of three hidden layers of width 128, 16 columns of which five have 
 of 256 rows in float32 on one thread. Free networks have their gradients written out, which is
 quicker still: the last column is a monotone step over such a one.
 
-    python -m benchmarks.monotone [--tiny]
+    python -m benchmarks.monotone [--quick | --tiny]
 """
 
 import argparse
@@ -49,15 +49,17 @@ def begun(kind: str, pieces: int, width: int, way: str) -> Run:
 def main() -> None:
     """Print the milliseconds of a step, and what a direction costs."""
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="a third of the rounds")
     parser.add_argument("--tiny", action="store_true", help="small and quick, for a test")
-    tiny = parser.parse_args().tiny
+    given = parser.parse_args()
+    tiny, rounds = given.tiny, 3 if given.tiny else 20 if given.quick else 60
     torch.set_num_threads(1)
     print("kind pieces  monotone  over autograd  over written out")
     ratios = []
     for kind, pieces in product(KINDS, (1, 8)):
         runs = {way: begun(kind, pieces, 16 if tiny else 128, way) for way in WAYS}
         cases = {way: run.take_step for way, run in runs.items()}
-        seconds = interleaved(cases, rounds=3 if tiny else 60)
+        seconds = interleaved(cases, rounds=rounds)
         ratios.append(seconds["monotone"] / seconds["autograd"])
         quickest = seconds["monotone"] / seconds["written out"]
         shown = f"{kind:4} {pieces:6} {1e3 * seconds['monotone']:6.1f} ms"

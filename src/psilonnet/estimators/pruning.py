@@ -33,7 +33,7 @@ class Cut(NamedTuple):
 
 CUTS = (Cut(4.0, 0.4), Cut(2.0, 0.1))  # the sparsest first
 PRUNE_LOSS = 0.02  # the share of the held-out loss that pruning may add
-PRUNE_STEPS = 0.6  # of the steps of the path
+PRUNE_STEPS = 0.5  # of the steps of the path
 MOST_PRUNED = 2  # candidates that are pruned
 
 
