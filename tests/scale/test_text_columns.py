@@ -58,7 +58,9 @@ def test_text_is_read_where_the_model_takes_numbers_and_times(model, tmp_path, r
     assert done.text == {"income": "number", "since": "time"}
     found = pq.read_table(tmp_path / "out").to_pandas()
     np.testing.assert_allclose(found.iloc[:4, 1:], model.predict_proba(numbers), atol=1e-5)
-    np.testing.assert_array_equal(found.iloc[4:], found.iloc[:4])
+    assert found.iloc[4:, 0].tolist() == found.iloc[:4, 0].tolist()
+    again = found.iloc[4:, 1:].to_numpy()  # products round as their memory happens to lie
+    np.testing.assert_allclose(again, found.iloc[:4, 1:], rtol=1e-12)
 
 
 def test_text_is_read_the_same_in_every_block(model, tmp_path):
