@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from benchmarks.record import write_line
 from benchmarks.scale_model import Costs, fitting, predicting, simulate
 
 STEP_KEYS = {
@@ -134,16 +135,14 @@ def test_partition_benchmark_trains_and_compares(repo):
 
 def test_figures_are_kept_a_line_for_each_command(repo, tmp_path):
     out = tmp_path / "benchmarks.jsonl"
-    for words in ("fit_step --tiny", "certify --tiny", "certify --tiny"):
-        subprocess.run(
-            [sys.executable, "-m", "benchmarks.record", words, f"--out={out}"], cwd=repo, check=True
-        )
+    earlier = [f"python -m benchmarks.{words}" for words in ("certify", "monotone --tiny", "step")]
+    for command in earlier:
+        write_line({"command": command, "figures": {}}, out)
+    words = [sys.executable, "-m", "benchmarks.record", "monotone --tiny", f"--out={out}"]
+    subprocess.run(words, cwd=repo, check=True)
     lines = [json.loads(line) for line in out.read_text().splitlines()]
-    assert [line["command"] for line in lines] == [
-        "python -m benchmarks.certify --tiny",
-        "python -m benchmarks.fit_step --tiny",
-    ]
-    assert set(lines[0]["figures"]) >= KEYS["certify"]
+    assert [line["command"] for line in lines] == earlier
+    assert [set(line["figures"]) for line in lines] == [set(), KEYS["monotone"], set()]
 
 
 def test_cost_model_agrees_with_the_simulation():

@@ -289,6 +289,7 @@ BAD_INPUTS = {
         r"Pruning needs a design with directions 'l1'.*Got designs \['L2'\]: add one, or",
     ),
     "width": (parameter(width=0), ValueError, r"'width'.*at least 1. Got 0"),
+    "width as a word": (parameter(width="wide"), ValueError, r"'width'.*'auto' or a whole.*'wide'"),
     "width as a float": (parameter(width=8.0), ValueError, r"'width'.*whole number.*Got 8.0"),
     "depth": (parameter(depth=True), ValueError, r"'depth'.*whole number.*Got True"),
     "reg_strength": (parameter(reg_strength=-1), ValueError, r"'reg_strength'.*at least 0.*Got -1"),

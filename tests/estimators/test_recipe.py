@@ -2,6 +2,7 @@
 
 from itertools import pairwise
 
+import numpy as np
 import pytest
 
 from psilonnet import PSiLONRegressor
@@ -9,10 +10,13 @@ from psilonnet.estimators.designs import DESIGNS, Design
 from psilonnet.estimators.recipe import (
     FALLBACK_STRENGTH,
     FEW_DESIGNS,
+    FEW_ROWS,
+    FEW_WIDTH,
     SNAPSHOTS,
     STRONGEST,
     TINY,
     WEAKEST,
+    WIDTH,
     _auto_factor,
     _auto_steps,
     _path_strengths,
@@ -32,6 +36,14 @@ def test_steps_are_constant_up_to_a_batch_and_then_grow_with_the_root_of_the_row
     steps = [_auto_steps(rows) for rows in range(1, 50_000, 97)]
     assert steps == sorted(steps)
     assert _auto_steps(100, batch_size=99) > _auto_steps(100, batch_size=100)
+
+
+def test_few_rows_have_narrow_networks():
+    assert recipe(FEW_ROWS).width == FEW_WIDTH < recipe(FEW_ROWS + 1).width == WIDTH
+    assert recipe(FEW_ROWS, width=200).width == 200  # what was asked for is trained
+    x = np.random.default_rng(0).normal(size=(60, 2))
+    model = PSiLONRegressor(designs=[Design()], max_steps=2, cv=2, verbose=False).fit(x, x[:, 0])
+    assert {part.net.layers[0].weight.shape[-3] for part in model.net_.parts} == {FEW_WIDTH}
 
 
 def test_few_rows_have_strong_strengths():

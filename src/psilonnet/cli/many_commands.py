@@ -40,8 +40,12 @@ def fit_many(
     drop: Drop = None,
     seed: Seed = 0,
     width: Annotated[
-        int, typer.Option(metavar="NUMBER", help="Neurons in a layer; fewer are faster.")
-    ] = 128,
+        int | None,
+        typer.Option(
+            metavar="NUMBER",
+            help="Neurons in a layer; fewer are faster. Default: by the number of rows.",
+        ),
+    ] = None,
     max_steps: Steps = None,
     strength: Annotated[
         float | None,
@@ -71,7 +75,8 @@ def fit_many(
     kind = psilonnet.PSiLONClassifier if classes else psilonnet.PSiLONRegressor
     strengths: Any = "auto" if strength is None else strength
     steps: Any = "auto" if max_steps is None else max_steps
-    model = kind(random_state=seed, width=width, max_steps=steps, reg_strength=strengths)
+    neurons: Any = "auto" if width is None else width
+    model = kind(random_state=seed, width=neurons, max_steps=steps, reg_strength=strengths)
     model.set_params(monotonic_cst=directions(monotone))
     scale = import_module("psilonnet.scale")  # not before: --help is quick
     try:

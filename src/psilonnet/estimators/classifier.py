@@ -38,8 +38,10 @@ class PSiLONClassifier(ClassifierMixin, CoveringSets, BasePSiLON):  # type: igno
     designs : "auto" or list of Design, default="auto"
         What networks are made of. "auto" is rows of weights normalised in L1 on clipped columns,
         and in L1 and in L2 on columns in 16 pieces; all are trained, and the held-out rows choose.
-    width, depth : int, default=128 and 3
-        Neurons in a hidden layer, and the number of hidden layers.
+    width : int or "auto", default="auto"
+        Neurons in a hidden layer. "auto" is 128, and 64 for tables of up to 256 rows.
+    depth : int, default=3
+        The number of hidden layers.
     reg_strength : "auto", float or sequence of float, default="auto"
         The strengths to choose from. While a network is trained its strength rises, and a snapshot
         is taken at each of them; "auto" is eleven from 5e-5 to 0.1,
@@ -149,7 +151,7 @@ class PSiLONClassifier(ClassifierMixin, CoveringSets, BasePSiLON):  # type: igno
         self,
         *,
         designs: Any = "auto",
-        width: int = 128,
+        width: Any = "auto",
         depth: int = 3,
         reg_strength: Any = "auto",
         selection: Any = "balanced",

@@ -29,6 +29,14 @@ def _whole(least: int) -> _Rule:
     return _Rule(lambda v: is_whole(v) and v >= least, f"a whole number of at least {least}")
 
 
+def _whole_or_auto(least: int) -> _Rule:
+    """Return the rule that a parameter is a whole number or "auto"."""
+    return _Rule(
+        lambda v: v == "auto" if isinstance(v, str) else is_whole(v) and v >= least,
+        f"'auto' or a whole number of at least {least}",
+    )
+
+
 def _one_or_different(value: Any, holds: Callable[[Any], bool]) -> bool:
     """Whether a rule holds of a number, or of all numbers of a sequence without repeats."""
     if isinstance(value, Real):
@@ -88,7 +96,7 @@ RULES: dict[str, _Rule] = {
     "designs": _Rule(
         are_designs, "'auto', or a list of different psilonnet.Design (or dicts of their fields)"
     ),
-    "width": _whole(1),
+    "width": _whole_or_auto(1),
     "depth": _whole(1),
     "reg_strength": _Rule(
         _is_strength, "'auto', a number of at least 0, or a list of different such numbers"
@@ -116,10 +124,7 @@ RULES: dict[str, _Rule] = {
     "monotonic_cst": _Rule(
         are_signs, "None, a dict from column name to -1, 0 or 1, or one of these for each column"
     ),
-    "max_steps": _Rule(
-        lambda v: v == "auto" if isinstance(v, str) else is_whole(v) and v >= 1,
-        "'auto' or a whole number of at least 1",
-    ),
+    "max_steps": _whole_or_auto(1),
     "batch_size": _whole(1),
     "learning_rate": _Rule(lambda v: is_real(v) and v > 0, "a number above 0"),
     "device": _Rule(

@@ -22,6 +22,9 @@ EARLY = (1 / 3, 2 / 3)  # snapshots within these, as if training had stopped ear
 PASSED = 3  # weak strengths that the rise passes over where the level part ended early
 STEPS = 1500  # for 2,000 rows
 FEW_STEPS = 600  # up to one batch of rows
+WIDTH = 128
+FEW_WIDTH = 64  # up to FEW_ROWS rows: as good there, and half of the time
+FEW_ROWS = 256
 TINY, FEW_DESIGNS = 100, 2  # below so many rows, only the first designs
 
 
@@ -98,7 +101,7 @@ def make_recipe(parameters: dict[str, Any], rows: int, seed: int, *, alone: bool
         ),
         may_extend=automatic and not one_batch and not alone,
         passed=PASSED if free else 0,
-        width=parameters["width"],
+        width=_auto_width(rows) if isinstance(parameters["width"], str) else parameters["width"],
         depth=parameters["depth"],
         device=parameters["device"],
     )
@@ -132,6 +135,15 @@ def _auto_steps(rows: int, batch_size: int = 256) -> int:
     if rows <= batch_size:
         return FEW_STEPS
     return round(min(3 * STEPS, max(1000, STEPS * sqrt(rows / 2000))))
+
+
+def _auto_width(rows: int) -> int:
+    """Return how many neurons a hidden layer has by default.
+
+    >>> [_auto_width(rows) for rows in (100, 256, 257, 100_000)]
+    [64, 64, 128, 128]
+    """
+    return FEW_WIDTH if rows <= FEW_ROWS else WIDTH
 
 
 def _auto_factor(rows: int) -> float:
