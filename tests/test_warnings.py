@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from psilonnet import PSiLONRegressor
+from psilonnet import PSiLONClassifier, PSiLONRegressor
 
 QUICK = {"width": 4, "depth": 1, "max_steps": 2, "random_state": 0}
 
@@ -18,4 +18,6 @@ def test_warnings_of_fit_and_predict_point_at_this_file():
         model.predict(frame * 1000)
     with pytest.warns(UserWarning, match="No rows could be held out") as none:
         PSiLONRegressor(**QUICK).fit(x[:30], x[:30, 0])
-    assert {w.filename for w in (*said, *far, *none)} == {__file__}
+    with pytest.warns(UserWarning, match="31 classes in 50 rows") as many:
+        PSiLONClassifier(cv=2, **QUICK).fit(x, np.arange(50) % 31)
+    assert {w.filename for w in (*said, *far, *none, *many)} == {__file__}

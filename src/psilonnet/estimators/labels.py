@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections import Counter
 from numbers import Real
 from typing import Any, NoReturn
@@ -57,12 +56,10 @@ def _refuse(label: Any) -> NoReturn:
 def warn_of_many_classes(classes: int, rows: int) -> None:
     """Warn if most classes have one row only, by the rule of scikit-learn."""
     if rows > 20 and classes > rows / 2:
-        warnings.warn(
+        warn_user(
             f"y has {classes:,} classes in {rows:,} rows, so that most of them occur once and "
             "cannot be learned. If y is a quantity, use PSiLONRegressor; if it names the rows, "
-            "predict another column.",
-            UserWarning,
-            stacklevel=2,
+            "predict another column."
         )
 
 
