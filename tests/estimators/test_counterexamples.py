@@ -98,7 +98,7 @@ def test_ranges_are_left_within_what_was_asked(models):
         assert_inside(frame.iloc[rows], moved, DELTA)
     rows, moved = model.counterexample(frame, DELTA, low=wide_low, high=wide_high)
     assert len(rows) == len(moved) == 0  # nothing leaves what is proven
-    with pytest.raises(ValueError, match="Give 'low', 'high' or both"):
+    with pytest.raises(ValueError, match=r"told a range instead\. Give 'low', 'high' or both"):
         model.counterexample(frame, DELTA)
     with pytest.raises(ValueError, match="The 'low' of a range must be"):
         model.counterexample(frame, DELTA, low=[1.0, 2.0])
@@ -188,7 +188,7 @@ def test_verdicts_about_ranges_hold(given):
         found = model.predict(moved_rows(rows, scales_of(model), rng, 0.15))
         inside = ((low <= found) & (found <= high)).reshape(len(rows), -1).all(axis=1)
         assert inside[words == "proven"].all()
-    with pytest.raises(ValueError, match="Give 'low', 'high' or both"):
+    with pytest.raises(ValueError, match=r"told a range instead\. Give 'low', 'high' or both"):
         model.verdict(rows, 0.15)
 
 

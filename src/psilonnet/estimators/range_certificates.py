@@ -167,8 +167,8 @@ class RangeCertificates(FittedModel):
         low, high = (_limit(name, v, shape) for name, v in (("low", low), ("high", high)))
         if not (np.isfinite(low).any() or np.isfinite(high).any()):
             raise ValueError(
-                "A counterexample leaves a range, a verdict is about one. Give 'low', 'high' or "
-                "both, such as low=model.predict(X) - 5. Got neither."
+                "A regressor has no class that could flip, and must be told a range instead. Give "
+                "'low', 'high' or both, such as low=model.predict(X) - 5. Got neither."
             )
         if (low > high).any():
             row = int(np.argwhere(low > high)[0][0])
