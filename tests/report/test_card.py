@@ -113,4 +113,7 @@ def test_unknown_formats_are_refused_before_any_work(classifier, tmp_path):
         classifier.report(tmp_path / "card", format="pdf")
     with pytest.raises(ValueError, match="Got \\['html'\\]"):
         classifier.report(tmp_path / "card", format=["html"])
+    for name, format_ in (("card.md", "html"), ("card.pdf", "html"), ("card.html", "markdown")):
+        with pytest.raises(ValueError, match=f"A page in {format_} must end in .*{name}': choose"):
+            classifier.report(tmp_path / name, format=format_)
     assert not any(tmp_path.iterdir())

@@ -12,7 +12,7 @@ import typer
 import psilonnet  # its names load when they are used, so that --help is quick
 from psilonnet import deploy  # likewise
 from psilonnet._files import check_place
-from psilonnet.cli.files import check_out, check_page_out, check_table_out, with_target, write_table
+from psilonnet.cli.files import check_out, check_table_out, with_target, write_table
 from psilonnet.cli.options import (
     Data,
     Drop,
@@ -278,9 +278,12 @@ def report(
 
     Example: psilonnet report loans.psilon --data new.csv --target paid --out card.html
     """
+    from psilonnet.report import check_page  # noqa: PLC0415
+
     if target is not None and data is None:
         raise ValueError("A --target needs --data, the file that it is a column of.")
-    check_page_out(out, format.value, model, data)
+    check_out(out, model, data)
+    check_page(out, format.value)
     estimator = psilonnet.load(model)
     rows, y = None, None
     if data is not None:

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 MISSING = ["", "NA", "N/A", "NaN", "nan", "null", "None", "?"]
 PARQUET = (".parquet", ".pq")
 TEXT = (".csv", ".txt", "")
-PAGES = {"html": (".html", ".htm"), "markdown": (".md", ".markdown")}
 GZIP = b"\x1f\x8b"  # how a compressed file begins
 
 
@@ -199,17 +198,6 @@ def check_out(out: Path, *read: Path | None) -> None:
         raise ValueError(
             f"The output must not take the place of a file that is read. Got {str(out)!r} as both: "
             "choose another name for --out."
-        )
-
-
-def check_page_out(path: Path, format: str, *read: Path | None) -> None:  # noqa: A002
-    """Refuse a page whose name says that it is something else."""
-    check_out(path, *read)
-    endings = PAGES[format]
-    if path.suffix.lower() not in (*endings, ""):
-        raise ValueError(
-            f"A page in {format} must end in {' or '.join(endings)}. Got {str(path)!r}: choose "
-            "another name, or another --format."
         )
 
 

@@ -124,7 +124,7 @@ class ExportedModel(FittedModel):
         Parameters
         ----------
         path : path
-            Such as "card.html".
+            Such as "card.html"; a page in markdown ends in ".md".
         X : table, optional
             Rows that the model has not seen, for certificates of rows.
         y : array-like of shape (rows,) or (rows, targets), optional
@@ -136,9 +136,9 @@ class ExportedModel(FittedModel):
             Hub (its ``README.md``), with the block of metadata that the Hub reads.
         """
         check_is_fitted(self)
-        from psilonnet.report import check_format, write_report  # noqa: PLC0415
+        from psilonnet.report import check_page, write_report  # noqa: PLC0415
 
-        check_format(format)  # before any work
+        check_page(path, format)  # before any work
         require("matplotlib", "plot")
         if y is not None and X is None:
             raise ValueError("A report with y needs X, the rows that y belongs to. Got y only.")

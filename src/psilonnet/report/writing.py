@@ -13,12 +13,19 @@ if TYPE_CHECKING:
     import os
 
 FORMATS = {"html": html_of, "markdown": card_of}
+ENDINGS = {"html": (".html", ".htm"), "markdown": (".md", ".markdown")}
 
 
-def check_format(name: Any) -> None:
-    """Refuse a format that no report has."""
-    if not isinstance(name, str) or name not in FORMATS:
-        raise ValueError(f"The format of a report must be one of {[*FORMATS]}. Got {name!r}.")
+def check_page(path: str | os.PathLike[str], format: Any) -> None:  # noqa: A002  # as in the estimators' method
+    """Refuse a format that no report has, and a name that says that the page is something else."""
+    if not isinstance(format, str) or format not in FORMATS:
+        raise ValueError(f"The format of a report must be one of {[*FORMATS]}. Got {format!r}.")
+    if Path(path).suffix.lower() not in (*ENDINGS[format], ""):
+        raise ValueError(
+            f"A page in {format} must end in {' or '.join(ENDINGS[format])}. Got {str(path)!r}: "
+            "choose another name, or another format."
+        )
+    check_place(Path(path))
 
 
 def write_report(
@@ -42,8 +49,7 @@ def write_report(
     title : str or None
     format : {"html", "markdown"}
     """
-    check_format(format)
-    check_place(Path(path))
+    check_page(path, format)
     page = page_of(model, table, given, title or "Model card")
     # A name may hold a lone surrogate, which UTF-8 cannot encode.
     text = FORMATS[format](model, page)
