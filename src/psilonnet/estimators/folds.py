@@ -177,8 +177,9 @@ def _hold_out(given: GivenRows, cv: Any, seed: int) -> list[Split]:
         warn_user(
             f"{given.copies} of {len(given.strata)} rows are exact copies of other rows, columns "
             "and target alike. Some of the rows that are held out have copies among the rows to "
-            "train on, so the choice of the networks and held_out_score_ are too optimistic. Give "
-            "'groups' with one label for all copies of a row, or one row with its sample_weight.",
+            "train on, so the choice of the networks and held_out_score_ are too optimistic. Drop "
+            "the copies if they are a mistake. Otherwise give 'groups' with one label for all "
+            "copies of a row, or one row with its sample_weight.",
             HeldOutWarning,
         )
     return splits
