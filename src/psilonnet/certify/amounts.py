@@ -15,6 +15,11 @@ if TYPE_CHECKING:
 
 ANY = "any"
 DAYS = ("time", "duration")  # kinds of columns whose unit is a day
+_RULES = {
+    "number": "a number of at least 0",
+    "category": "'any', or 0 where it stays as it is",
+    **dict.fromkeys(DAYS, "a number of days or a timedelta of at least 0"),
+}
 
 
 def checked_share(name: str, share: Any) -> float:
@@ -80,9 +85,7 @@ def checked_amount(name: str, given: Any, kind: str) -> Any:
     if is_real(amount) and amount >= 0 and (kind != "category" or amount == 0):
         return float(amount)
     raise ValueError(
-        f"The delta of column {name!r} (kind {kind!r}) must be a number of at least 0 for numbers, "
-        "a number of days or a timedelta of at least 0 for times and durations, 0 or 'any' for "
-        f"categories. Got {given!r}."
+        f"The delta of column {name!r} (kind {kind!r}) must be {_RULES[kind]}. Got {given!r}."
     )
 
 

@@ -138,7 +138,8 @@ def deltas(words: list[str]) -> dict[str, Any]:
             sign = ""
         if not sign:
             raise ValueError(
-                f"A --delta must be column=amount, such as income=500, or column=any. Got {word!r}."
+                "A --delta must be column=amount, such as income=500 or, in days, joined=30; or "
+                f"column=any for words. Got {word!r}."
             )
     return moves
 
