@@ -239,6 +239,9 @@ MISTAKES = {
     "old lines": (
         ("fit", "{}/old.csv", "--target", "y", "--out", "m"), "end with a carriage return alone",
     ),
+    "a model called a table": (
+        ("fit", "{}/data.csv", "--target", "bought", "--out", "m.csv"), "such as 'm.psilon'",
+    ),
     "a page of another kind": (
         ("report", "{}/class.psilon", "--out", "card.pdf"), "must end in .html or .htm. Got",
     ),

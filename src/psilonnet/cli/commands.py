@@ -11,8 +11,13 @@ import typer
 
 import psilonnet  # its names load when they are used, so that --help is quick
 from psilonnet import deploy  # likewise
-from psilonnet._files import check_place
-from psilonnet.cli.files import check_out, check_table_out, with_target, write_table
+from psilonnet.cli.files import (
+    check_model_out,
+    check_out,
+    check_table_out,
+    with_target,
+    write_table,
+)
 from psilonnet.cli.options import (
     Data,
     Drop,
@@ -124,8 +129,7 @@ def fit(
     """
     style = text_style(decimal, day_first)
     table = read_training(data, style, target=target, task=task, drop=drop, words=words)
-    check_out(out, data)  # before the fit, not after it
-    check_place(out)
+    check_model_out(out, data)  # before the fit, not after it
     rows = with_target(table, target, data)
     y = rows[target]
     classes = is_classes(y, task)

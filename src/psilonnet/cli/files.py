@@ -201,6 +201,17 @@ def check_out(out: Path, *read: Path | None) -> None:
         )
 
 
+def check_model_out(path: Path, *read: Path) -> None:
+    """Refuse a model that could not be written, or that has the name of a table."""
+    check_out(path, *read)
+    check_place(path)
+    if path.suffix.lower() in (".csv", *PARQUET):
+        raise ValueError(
+            f"A model must not have the name of a table. Got {str(path)!r}: choose a name such as "
+            f"{str(path.with_suffix('.psilon'))!r}."
+        )
+
+
 def check_table_out(path: Path | None, *read: Path) -> None:
     """Refuse a table that could not be written, or that would take the place of what is read."""
     if path is None:
