@@ -21,7 +21,7 @@ def is_text(kind: Any) -> bool:
     return "string" in str(kind)  # in short, large or viewed pieces
 
 
-def text_columns(schema: Any, columns: Mapping[str, str]) -> dict[str, TextKind]:
+def text_columns(schema: Any, columns: Mapping[str, str | None]) -> dict[str, TextKind]:
     """Return the kinds of the columns that are text in a file, but numbers or times in fit."""
     there = (name for name, kind in columns.items() if kind in TEXT_KINDS and name in schema.names)
     texts = (name for name in there if is_text(schema.field(name).type))
@@ -29,7 +29,7 @@ def text_columns(schema: Any, columns: Mapping[str, str]) -> dict[str, TextKind]
 
 
 def with_text_read(
-    table: Any, columns: Mapping[str, str], style: TextStyle
+    table: Any, columns: Mapping[str, str | None], style: TextStyle
 ) -> tuple[Any, dict[str, TextReading]]:
     """Return an Arrow table whose text is numbers and times where the model takes such.
 

@@ -8,8 +8,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from made_tables import members
+from psilonnet import PSiLONClassifier
 from psilonnet.scale import FilesFailedError, predict_files
-from psilonnet.tables import LossWarning, OutOfRangeWarning
+from psilonnet.tables import LossWarning, OutOfRangeWarning, TextStyle
 
 quietly = partial(predict_files, progress=False)
 
@@ -117,6 +119,14 @@ def test_column_without_a_value_is_of_every_kind(model, files, tmp_path):
         table = table.set_column(k, name, pa.nulls(100))
     pq.write_table(table, files / "1.parquet")
     assert quietly(model, files, tmp_path / "out").rows == 300
+
+
+def test_a_column_that_was_empty_in_fit_may_hold_anything(files, tmp_path):
+    table = members(300, 0).assign(extra=np.nan)
+    model = PSiLONClassifier(width=4, max_steps=2, cv=2, reg_strength=1e-3, verbose=False)
+    with pytest.warns(LossWarning, match="no value in any row is left out: 'extra'"):
+        model.fit(table, table.city == "Oslo")
+    assert quietly(model, files, tmp_path / "out", text=TextStyle()).rows == 300
 
 
 def test_bad_files_are_named_and_the_good_are_predicted(model, files, tmp_path):

@@ -245,11 +245,16 @@ def block_tables(block: Block, columns: list[str]) -> Iterator[Any]:
 
 
 def check_schemas(
-    schemas: Mapping[Source, Any], columns: Mapping[str, str], keep: Sequence[str], *, text: bool
+    schemas: Mapping[Source, Any],
+    columns: Mapping[str, str | None],
+    keep: Sequence[str],
+    *,
+    text: bool,
 ) -> None:
     """Refuse files without the columns of the model, or with other kinds of values in them.
 
-    Text may stand for numbers and times if it is to be read.
+    Text may stand for numbers and times if it is to be read. A column without a kind may hold
+    anything.
     """
     faults = [
         f"{source.path!r}: {fault}"
@@ -267,19 +272,19 @@ def check_schemas(
 
 
 def _faults(
-    schema: Any, columns: Mapping[str, str], keep: Sequence[str], text: bool
+    schema: Any, columns: Mapping[str, str | None], keep: Sequence[str], text: bool
 ) -> Iterator[str]:
     readable = text_columns(schema, columns) if text else {}
     for name in dict.fromkeys([*columns, *keep]):
         count = schema.names.count(name)
         if count != 1:
             yield f"column {name!r} is " + ("missing" if count == 0 else "there more than once")
-        elif name in readable or name not in columns:
+        elif name in readable or (wanted := columns.get(name)) is None:
             continue
-        elif not _holds(schema.field(name).type, columns[name]):
+        elif not _holds(schema.field(name).type, wanted):
             yield (
                 f"column {name!r} holds {schema.field(name).type}, and the model takes kind "
-                f"{columns[name]!r}"
+                f"{wanted!r}"
             )
 
 

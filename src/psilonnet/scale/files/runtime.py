@@ -16,6 +16,7 @@ import numpy as np
 
 from psilonnet._extras import require
 from psilonnet.deploy import Predictor, class_numbers, probabilities, read_export
+from psilonnet.tables import TableEncoder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -47,10 +48,15 @@ class ExportedModel:
     digest: str
 
     @property
-    def columns(self) -> dict[str, str]:
-        """The kind of each column that the model reads, as in ``tables.Column``."""
-        encoder = json.loads(self.manifest)["encoder"]
-        return dict(zip(encoder["names"], encoder["kinds"], strict=True))
+    def columns(self) -> dict[str, str | None]:
+        """The kind of each column, as in ``tables.Column``; None if it may hold anything.
+
+        So may a column that had no two values in fit. An ONNX file names a type for it, though.
+        """
+        encoder = TableEncoder.from_dict(json.loads(self.manifest)["encoder"])
+        typed = [code.width > 0 or self.onnx is not None for code in encoder.codes]
+        columns = zip(encoder.names, encoder.kinds, typed, strict=True)
+        return {name: kind if is_typed else None for name, kind, is_typed in columns}
 
     @property
     def output_fields(self) -> list[tuple[str, Any]]:
