@@ -52,6 +52,7 @@ PAGES = [
     "docs/cells.md",
     "docs/certificates.md",
     "docs/coverage.md",
+    "docs/estimators.md",
     "docs/files.md",
     "docs/getting_started.md",
     "docs/many.md",
