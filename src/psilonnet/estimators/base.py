@@ -34,7 +34,7 @@ from psilonnet.estimators.paths import train_designs
 from psilonnet.estimators.problem import Problem, View
 from psilonnet.estimators.progress import Progress
 from psilonnet.estimators.pruning import MOST_PRUNED, prune_candidates
-from psilonnet.estimators.reading import check_groups, check_weights
+from psilonnet.estimators.reading import check_groups, check_weights, refuse_names
 from psilonnet.estimators.recipe import make_recipe
 from psilonnet.estimators.selection import HeldOut, choose
 from psilonnet.estimators.training_record import Record
@@ -177,6 +177,7 @@ class BasePSiLON(ChosenModel):
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None."
             )
+        refuse_names(y=y, sample_weight=sample_weight, groups=groups)
         columns = self._read(X, reset=True)
         check_consistent_length(X, y, sample_weight, groups)
         weight = check_weights(sample_weight, len(columns[0].values))

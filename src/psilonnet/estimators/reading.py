@@ -78,6 +78,16 @@ def unmasked(values: Any) -> Any:
     return cells
 
 
+def refuse_names(**given: Any) -> None:
+    """Refuse the name of a column where the column is meant; its letters would count as rows."""
+    for parameter, value in given.items():
+        if isinstance(value, str):
+            raise ValueError(
+                f"The {parameter!r} of a fit must have one entry for each row. Got the word "
+                f"{value!r}: if it names a column, give the column, such as table[{value!r}]."
+            )
+
+
 def check_weights(sample_weight: Any, n: int) -> Array:
     """Return one weight per row; all are one if none are given."""
     given = np.asarray(sample_weight)
