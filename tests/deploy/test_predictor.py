@@ -204,6 +204,16 @@ def test_numbers_that_are_levels_are_read(tmp_path):
     np.testing.assert_allclose(predictor.predict(rows), model.predict(unknown), rtol=1e-9)
 
 
+def test_missing_cells_of_arrow_dictionaries_are_missing(tmp_path):
+    X, y = messy()
+    X = X.assign(kind=X.kind.astype("category"), town=X.town.astype("category"))
+    model = PSiLONRegressor(**QUICK).fit(X, y)
+    table = pa.Table.from_pandas(X)
+    assert table["kind"].null_count > 10
+    found = exported(model, tmp_path).predict(table)
+    np.testing.assert_allclose(found, model.predict(table), rtol=1e-9)
+
+
 def test_masked_cells_are_missing(tmp_path):
     X = np.random.default_rng(0).normal(size=(100, 3))
     model = PSiLONRegressor(**QUICK).fit(X, X[:, 0])

@@ -853,6 +853,9 @@ def _is_list(cells: Any) -> bool:
 
 def _cells(cells: Any, dtype: Any = None) -> Array:
     """Return cells as an array of one axis, whatever they hold."""
+    kind: Any = getattr(cells, "type", None)
+    if hasattr(kind, "index_type"):  # a dictionary of Arrow: NumPy gets a level for missing cells
+        cells = cells.cast(kind.value_type)
     try:
         values = np.asarray(cells, dtype=dtype)
     except ValueError:  # some are lists, of uneven lengths
