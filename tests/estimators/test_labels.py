@@ -33,6 +33,10 @@ def test_classes_that_differ_by_spaces_are_warned_about():
     warn_of_spaces(np.array([1, 2]))
 
 
+def arrow_dictionary(cells):
+    return pa.chunked_array([pa.array(cells).dictionary_encode()])
+
+
 def labels_of_all_types():
     yes = [True, False] * 30
     return {
@@ -44,6 +48,7 @@ def labels_of_all_types():
         "string": (pd.Series(["b", "a"] * 30, dtype="string"), ["a", "b"]),
         "polars": (pl.Series(["b", "a"] * 30), ["a", "b"]),
         "arrow": (pa.chunked_array([["b", "a"] * 30]), ["a", "b"]),
+        "arrow dictionary": (arrow_dictionary(["b", "a"] * 30), ["a", "b"]),
     }
 
 
@@ -61,6 +66,7 @@ def test_labels_come_back_as_they_went_in(name):
     [
         (pd.array(["y", None] * 30, dtype="string"), "Labels must not be missing"),
         (pd.Series([True, None] * 30, dtype="boolean"), "Labels must not be missing"),
+        (arrow_dictionary(["y", None, "n"] * 20), "Labels must not be missing.*in row 1"),
         (pd.Series(["y", True] * 30), r"of one type.*\['bool', 'str'\]: turn all of them"),
     ],
 )

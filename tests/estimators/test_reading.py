@@ -14,7 +14,7 @@ from sklearn.exceptions import NotFittedError
 
 from estimators.messy import QUICK, SMALL, messy
 from psilonnet import PSiLONClassifier, PSiLONRegressor
-from psilonnet.estimators.reading import check_groups, codes_of
+from psilonnet.estimators.reading import check_groups, check_weights, codes_of
 from psilonnet.tables import LossWarning, OutOfRangeWarning
 
 
@@ -114,6 +114,21 @@ def test_names_that_read_alike_are_refused(names):
 def test_equal_numbers_are_one_group_and_words_are_others(labels, codes):
     for groups in (labels, np.array(labels, dtype=object)):
         assert codes_of(check_groups(groups)).tolist() == codes
+
+
+def test_what_is_masked_is_missing_among_groups_and_weights():
+    masked = np.ma.masked_array([1, 2, 2], mask=[False, True, False])
+    with pytest.raises(ValueError, match=r"'groups' must not be missing. That of row 1 is"):
+        check_groups(masked)
+    with pytest.raises(ValueError, match="sample_weight contains NaN"):
+        check_weights(masked, 3)
+
+
+def test_missing_groups_of_arrow_dictionaries_are_refused():
+    words = pa.chunked_array([pa.array(["a", None, "b"]).dictionary_encode()])
+    with pytest.raises(ValueError, match=r"'groups' must not be missing. That of row 1 is"):
+        check_groups(words)
+    assert codes_of(check_groups(words.drop_null())).tolist() == [0, 1]
 
 
 def test_one_long_cell_takes_its_own_room_only():

@@ -70,7 +70,13 @@ def _as_array(X: Any, owner: str) -> Array:
 
 
 def unmasked(values: Any) -> Any:
-    """Return a masked array as one of objects, where None stands for what is masked."""
+    """Return a masked array, or a dictionary of Arrow, so that NumPy sees what is missing.
+
+    It takes the number under a mask, and some level for a missing cell of a dictionary.
+    """
+    kind: Any = getattr(values, "type", None)
+    if hasattr(kind, "index_type"):
+        return values.cast(kind.value_type)
     if not isinstance(values, np.ma.MaskedArray):
         return values
     cells = values.data.astype(object)
@@ -90,7 +96,7 @@ def refuse_names(**given: Any) -> None:
 
 def check_weights(sample_weight: Any, n: int) -> Array:
     """Return one weight per row; all are one if none are given."""
-    given = np.asarray(sample_weight)
+    given = np.asarray(unmasked(sample_weight))
     cells: Any = () if given.dtype.kind in "fiub" else given.ravel()
     if words := [v for v in cells if isinstance(v, (str, bytes))]:
         raise ValueError(
@@ -98,7 +104,7 @@ def check_weights(sample_weight: Any, n: int) -> Array:
             f"{str(words[0])!r}: convert them, for instance with astype(float)."
         )
     weight: Array = _check_sample_weight(
-        sample_weight, np.empty((n, 1)), dtype=np.float64, ensure_non_negative=True
+        unmasked(sample_weight), np.empty((n, 1)), dtype=np.float64, ensure_non_negative=True
     )
     if weight.sum() <= 0:
         raise ValueError(
@@ -110,6 +116,7 @@ def check_weights(sample_weight: Any, n: int) -> Array:
 
 def check_groups(groups: Any) -> Array:
     """Return one group label per row; none may be missing."""
+    groups = unmasked(groups)
     labels = np.asarray(groups.to_numpy() if hasattr(groups, "to_numpy") else groups)
     cells = labels.astype(object)
     if isinstance(groups, (list, tuple)) and labels.ndim == 1:  # NumPy makes words of missing ones
