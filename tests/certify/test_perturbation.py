@@ -5,6 +5,8 @@ from fractions import Fraction
 
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 
 from certify.fitted_models import QUICK, table
@@ -59,6 +61,17 @@ def test_categories_may_take_any_level(method, pieces):
     before = classifier.predict(frame)
     for city in ("x", "y", "z"):
         assert (classifier.predict(frame.assign(city=city)) == before)[stays].all()
+
+
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pa.table])
+def test_amounts_in_a_frame_go_by_its_names(make):
+    columns = [Column(name, "number", np.arange(3.0)) for name in "ab"]
+    code = NumberCode(1.0, 1.0, 0.0, 2.0, False)
+    encoder = TableEncoder(("a", "b"), ("number", "number"), (code, code))
+    amounts = {"b": np.array([3.0, 4.0, 5.0]), "a": np.zeros(3)}
+    for delta in (make(amounts), Perturbation(amounts=make(amounts))):
+        radius = Perturbation.of(delta).box(encoder, columns, encoder.encode(columns)).radius
+        np.testing.assert_allclose(radius, [[0, 3], [0, 4], [0, 5]])
 
 
 @pytest.mark.parametrize(

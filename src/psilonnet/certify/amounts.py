@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 from typing import TYPE_CHECKING, Any
 
+import narwhals as nw
 import numpy as np
 
 from psilonnet._names import did_you_mean
@@ -87,6 +88,16 @@ def checked_amount(name: str, given: Any, kind: str) -> Any:
     raise ValueError(
         f"The delta of column {name!r} (kind {kind!r}) must be {_RULES[kind]}. Got {given!r}."
     )
+
+
+def with_names(given: Any) -> Any:
+    """Return a polars or Arrow frame as a dict of its columns, and all else as it is."""
+    if hasattr(given, "keys"):  # a dict, or a Series or frame of pandas
+        return given
+    frame = nw.from_native(given, eager_only=True, pass_through=True)
+    if not isinstance(frame, nw.DataFrame):
+        return given
+    return {column.name: column.to_numpy() for column in frame.iter_columns()}
 
 
 def named(given: Any) -> dict[str, Any]:

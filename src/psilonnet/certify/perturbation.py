@@ -17,6 +17,7 @@ from psilonnet.certify.amounts import (
     checked_standard_deviations,
     known_names,
     named,
+    with_names,
 )
 from psilonnet.certify.box import Box, Jump
 from psilonnet.certify.rounding import UNIT
@@ -70,6 +71,7 @@ class Perturbation:
                 "The 'levels' of a Perturbation must be a list of names of columns, such as "
                 f"['city']. Got {self.levels!r}."
             )
+        object.__setattr__(self, "amounts", with_names(self.amounts))
 
     @classmethod
     def of(cls, delta: Any) -> Perturbation:
@@ -83,7 +85,8 @@ class Perturbation:
         """
         if isinstance(delta, Perturbation):
             return delta
-        if hasattr(delta, "keys"):  # a dict, or a pandas Series
+        delta = with_names(delta)
+        if hasattr(delta, "keys"):
             given = named(delta)
             levels = [name for name, v in given.items() if isinstance(v, str) and v == ANY]
             return cls(amounts={k: v for k, v in given.items() if k not in levels}, levels=levels)
