@@ -110,6 +110,21 @@ def test_shards_of_files_are_those_of_the_table(changes, most, tmp_path, small_p
     assert sum(map(len, found)) == sizes.clip(upper=most or 400).sum()
 
 
+def test_times_that_nanoseconds_do_not_reach_are_kept_beside_them(tmp_path):
+    moments = [datetime.datetime(2020, 1, 1), datetime.datetime(9999, 12, 31)]
+    spans = [datetime.timedelta(days=3), datetime.timedelta(days=200_000)]
+    for k, unit in enumerate(("ns", "s")):
+        columns = {
+            "when": pa.array(moments[k : k + 1], pa.timestamp(unit, "UTC")),
+            "span": pa.array(spans[k : k + 1], pa.duration(unit)),
+        }
+        pq.write_table(pa.table({"key": [1], "y": [0.5], **columns}), tmp_path / f"{k}.parquet")
+    rows = FileRows(tmp_path, "key", "y", None, 0)
+    found = rows.head(["when", "span"], 2).to_pydict()
+    assert [moment.replace(tzinfo=None) for moment in found["when"]] == moments
+    assert found["span"] == spans
+
+
 def test_keys_of_a_float_file_and_a_file_of_dates_fit_together(tmp_path, small_pieces):
     half = pd.DataFrame({"key": [0.5, 1.0, 2.0] * 20, "x": 1.0, "y": 2.0})
     whole = pd.DataFrame({"key": [1, 2, 3] * 20, "x": 1.0, "y": 2.0})

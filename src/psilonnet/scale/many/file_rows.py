@@ -266,6 +266,12 @@ def _one_type(name: str, kinds: list[Any]) -> Any:
     if len(kinds) > 1 and all(map(_is_number, kinds)):  # a model reads them in float64
         exact = all(pa.types.is_integer(kind) and kind != pa.uint64() for kind in kinds)
         return pa.int64() if exact else pa.float64()
+    one_family = len({(type(kind), getattr(kind, "tz", None)) for kind in kinds}) == 1
+    if len(kinds) > 1 and one_family:  # nanoseconds do not reach the year 9999
+        if pa.types.is_timestamp(kinds[0]):
+            return pa.timestamp("us", kinds[0].tz)
+        if pa.types.is_duration(kinds[0]):
+            return pa.duration("us")
     schemas = [pa.schema([pa.field(name, kind)]) for kind in kinds or [pa.null()]]
     try:
         return pa.unify_schemas(schemas, promote_options="permissive").field(name).type
