@@ -10,7 +10,7 @@ from psilonnet import load
 from psilonnet.cli.files import read_table
 from psilonnet.cli.options import Task
 from psilonnet.cli.rows import read_for, read_training
-from psilonnet.tables import TextError, TextStyle
+from psilonnet.tables import TextError, TextStyle, fit_encoder, read_columns
 from typed import refusal, run
 
 FIT = ("--max-steps", 5, "--target", "y")
@@ -104,6 +104,18 @@ def table(tmp_path, header, *rows, name="t.csv"):
 def read(path, **options):
     style = TextStyle(options.pop("decimal", None), options.pop("day_first", None))
     return read_training(path, style, target="y", **options)
+
+
+def test_words_for_missing_cells_that_are_levels_stay_words(tmp_path):
+    taught = pl.DataFrame({"alley": ["None", "Grvl", None] * 20, "code": ["1", "2", "NA"] * 20})
+    columns = read_columns(taught)
+    encoder = fit_encoder(columns, np.ones(60))
+    path = tmp_path / "rows.csv"
+    taught.with_columns(other=1).write_csv(path)
+    path.write_text(path.read_text() + "\n?,None,1\n", encoding="utf-8")
+    found = read_for(encoder, path, TextStyle())
+    np.testing.assert_array_equal(encoder.encode(read_columns(found[:60])), encoder.encode(columns))
+    assert found.rows()[60:] == [(None, None)]  # neither is a level of its column
 
 
 def test_amounts_with_two_readings_ask_for_the_option(tmp_path):

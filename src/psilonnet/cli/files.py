@@ -18,7 +18,7 @@ from psilonnet.cli.lines import say
 from psilonnet.tables import word_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from psilonnet.tables import TextStyle
@@ -35,9 +35,14 @@ def has_types(path: Path) -> bool:
 
 
 def read_table(
-    path: Path, style: TextStyle, words: Sequence[str] = (), *, again: bool = False
+    path: Path,
+    style: TextStyle,
+    words: Sequence[str] = (),
+    levels: Mapping[str, Sequence[str]] | None = None,
+    *,
+    again: bool = False,
 ) -> pl.DataFrame:
-    """Read a CSV or Parquet file; some columns may be asked for as words.
+    """Read a CSV or Parquet file; some columns may be asked for as words, or have known levels.
 
     Of one that is read again nothing is said.
     """
@@ -53,19 +58,31 @@ def read_table(
             f"{str(path)!r} cannot be read as a table ({first}). A CSV file must be in UTF-8, its "
             "cells separated by commas, semicolons or tabs, with a row of names."
         ) from None
-    if not has_types(path) and table.width > 1:
-        table = _with_values(table, quiet=again)
+    if not has_types(path):
+        known = [_with_levels(path, *column) for column in (levels or {}).items()]
+        table = _with_values(table, known, quiet=again)
     table = table.with_columns(_as_words(table[name]) for name in words if name in table.columns)
     wide = [name for name, dtype in table.schema.items() if str(dtype) == "Int128"]
     return table.with_columns(pl.col(wide).cast(pl.Float64))
 
 
-def _with_values(table: pl.DataFrame, *, quiet: bool) -> pl.DataFrame:
-    """Return the rows that have a value in any column; to the reader, blank lines are rows."""
-    rows = table.filter(~pl.all_horizontal(pl.all().is_null()))
+def _with_values(table: pl.DataFrame, known: list[pl.Series], *, quiet: bool) -> pl.DataFrame:
+    """Return the rows that have a value in any column; to the reader, blank lines are rows.
+
+    Columns that are known take the place of those of the table, which decide what is blank.
+    """
+    blank = table.select(pl.all_horizontal(pl.all().is_null())).to_series()
+    table = table.with_columns(known)
+    rows = table.filter(~blank) if table.width > 1 else table
     if len(rows) < len(table) and not quiet:
         say(f"{len(table) - len(rows)} blank lines, or rows without any value, are left out.")
     return rows
+
+
+def _with_levels(path: Path, name: str, levels: Sequence[str]) -> pl.Series:
+    """Return a column of a CSV file in which a word that is a level is no missing cell."""
+    missing = [word for word in MISSING if word not in levels]
+    return _as_written(path, [name], missing)[name]
 
 
 def _as_words(column: pl.Series) -> pl.Series:
@@ -100,13 +117,13 @@ def _read_csv(path: Path, style: TextStyle, words: Sequence[str]) -> pl.DataFram
     return table.with_columns(doubtful)
 
 
-def _as_written(path: Path, names: list[str]) -> pl.DataFrame:
+def _as_written(path: Path, names: list[str], missing: Sequence[str] = MISSING) -> pl.DataFrame:
     """Return columns of a CSV file as text."""
     if not names:
         return pl.DataFrame()
     separator = _separator(path)
     return pl.read_csv(
-        path, columns=names, separator=separator, infer_schema=False, null_values=MISSING
+        path, columns=names, separator=separator, infer_schema=False, null_values=list(missing)
     )
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import polars as pl
 import typer
 
-from psilonnet.cli.files import check_column, code_columns, has_types, read_table
+from psilonnet.cli.files import MISSING, check_column, code_columns, has_types, read_table
 from psilonnet.cli.lines import say
 from psilonnet.cli.options import Task
 from psilonnet.tables import TEXT_KINDS, CategoryCode, Column, TextCells, TextError, TextStyle
@@ -151,8 +151,9 @@ def read_for(
     if target is not None and classes is not None and isinstance(classes[0], str):
         levels[target] = tuple(classes)
     words = [name for name, known in levels.items() if _looks_otherwise(table[name], known)]
-    if words:
-        table = read_table(path, style, words, again=True)
+    kept = {name: known for name, known in levels.items() if set(MISSING).intersection(known)}
+    if words or kept:
+        table = read_table(path, style, words, kept, again=True)
         table = table.with_columns(_as_levels(table[name], levels[name]) for name in words)
     lines = _Lines()
     for name, kind in zip(encoder.names, encoder.kinds, strict=True):
