@@ -14,6 +14,7 @@ from estimators.messy import QUICK, SMALL, messy
 from psilonnet import PSiLONRegressor
 from psilonnet.certify import input_moves
 from psilonnet.estimators.number_targets import CountTarget, NumberTarget, QuantileTarget
+from psilonnet.nn import AveragedNet
 from sizes import size
 
 LEVELS = (0.1, 0.5, 0.9)
@@ -82,6 +83,21 @@ def test_bound_of_several_quantiles_is_that_of_the_one_that_moves_most(quantiles
         step[k] = scale[k]
         moved = np.abs(quantiles.predict(x + step) - quantiles.predict(x))
         assert moved.max() <= quantiles.feature_sensitivity_[k]
+
+
+def test_slopes_of_sorted_quantiles_are_those_of_any_output():
+    x = np.linspace(-1, 1, 60)[:, None]
+    model = PSiLONRegressor(**QUICK, loss="quantile", quantile=(0.1, 0.9)).fit(x, x[:, 0])
+    crossing = torch.nn.Linear(1, 2, bias=False).double()
+    crossing.weight.data = torch.tensor([[0.1], [1.0]], dtype=torch.float64)
+    model.net_ = AveragedNet.of(torch.nn.Sequential(crossing))
+    scale = model.encoder_.codes[0].scale / model.target_.scale[0]
+    x *= 2.9  # as far as they cross
+    slopes = np.diff(model.predict(x), axis=0) / np.diff(x, axis=0) * scale
+    np.testing.assert_allclose([slopes.min(axis=0), slopes.max(axis=0)], [[0.1] * 2, [1.0] * 2])
+    low, high = model.feature_slopes_[:, 0].T * scale
+    assert (low <= slopes.min(axis=0) + 1e-9).all()
+    assert (high >= slopes.max(axis=0) - 1e-9).all()
 
 
 def test_limits_hold_for_numbers_that_are_rounded_to_whole_steps():

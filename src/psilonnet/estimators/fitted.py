@@ -129,7 +129,11 @@ class FittedModel(BaseEstimator):  # type: ignore[misc]
     def feature_slopes_(self) -> Array:
         """The least and the largest slope along each column, per unit of the table."""
         check_is_fitted(self)
-        return column_slopes(self.net_, self.encoder_, np.asarray(self.target_.scale))
+        slopes = column_slopes(self.net_, self.encoder_, np.asarray(self.target_.scale))
+        if self.target_.is_sorted:  # any output may be any of the quantiles
+            ends = slopes[..., 0].min(axis=0), slopes[..., 1].max(axis=0)
+            slopes[:] = np.stack(ends, axis=-1)
+        return slopes
 
     def summary(self) -> str:
         """Return the score, the bounds and the sparsity in words.
