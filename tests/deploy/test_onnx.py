@@ -340,6 +340,15 @@ def test_table_that_does_not_fit_is_refused(exported):
     assert set(empty[:, 0]) == {""}
 
 
+def test_missing_cells_are_no_empty_words_that_are_levels(tmp_path):
+    frame = pd.DataFrame({"a": ["", "b", "c"] * 30, "x": np.linspace(0, 1, 90)})
+    model = PSiLONRegressor(**QUICK).fit(frame, frame.x + (frame.a == ""))
+    session = session_of(model, tmp_path / "model.onnx")
+    assert deviation(model, frame, session) < TOLERANCE
+    with pytest.raises(ValueError, match=r"as in column 'a'. Row 1 of it is missing: fill such"):
+        onnx_inputs(frame.assign(a=["b", None, ""] * 30), session)
+
+
 def test_missing_package_is_asked_for_by_name(fitted, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "onnx", None)
     with pytest.raises(ModuleNotFoundError, match=r"pip install 'psilonnet\[onnx\]'"):

@@ -26,7 +26,10 @@ def onnx_inputs(table: Any, session: Any) -> dict[str, np.ndarray[Any, Any]]:
         booleans as str with "" for a missing cell.
     """
     columns = {column.name: column for column in read_columns(table)}
-    kinds = json.loads(session.get_modelmeta().custom_metadata_map.get("kinds", "{}"))
+    notes = session.get_modelmeta().custom_metadata_map
+    kinds, taken = (
+        json.loads(notes.get(*note)) for note in (("kinds", "{}"), ("empty_words", "[]"))
+    )
     inputs = {}
     for wanted in session.get_inputs():
         if wanted.name not in columns:
@@ -51,6 +54,13 @@ def onnx_inputs(table: Any, session: Any) -> dict[str, np.ndarray[Any, Any]]:
                 f"{kind!r}, and holds {column.kind!r} now: convert it first."
             )
         if words:
+            if wanted.name in taken and None in values:
+                raise ValueError(
+                    "The empty word stands for a missing cell in an ONNX file, unless it is a "
+                    f"level of the model, as in column {wanted.name!r}. Row "
+                    f"{values.tolist().index(None)} of it is missing: fill such cells, or predict "
+                    "with the model itself."
+                )
             values = np.array([MISSING if v is None else v for v in values], dtype=object)
         inputs[wanted.name] = values.reshape(-1, 1)
     return inputs

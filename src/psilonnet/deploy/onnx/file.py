@@ -13,7 +13,7 @@ from psilonnet._version import __version__
 from psilonnet.deploy.onnx.graph import GraphWriter
 from psilonnet.deploy.onnx.net import write_networks
 from psilonnet.deploy.onnx.seen import seen_columns, write_views
-from psilonnet.deploy.onnx.table import TableGraph, table_inputs
+from psilonnet.deploy.onnx.table import TableGraph, empty_words, table_inputs
 from psilonnet.deploy.views import shared_views
 
 if TYPE_CHECKING:
@@ -42,7 +42,8 @@ def write_onnx(
         graph.nodes, "psilonnet", table_inputs(encoder), outputs, graph.constants
     )
     kinds = dict(zip(encoder.names, encoder.kinds, strict=True))
-    _write(path, made, {"kinds": json.dumps(kinds)})
+    notes = {"kinds": json.dumps(kinds), "empty_words": json.dumps(empty_words(encoder))}
+    _write(path, made, notes)
 
 
 def write_onnx_core(path: str | os.PathLike[str], net: AveragedNet, labels: Sequence[str]) -> None:

@@ -132,6 +132,13 @@ class TableGraph:
         self.places += places
 
 
+def empty_words(encoder: TableEncoder) -> list[str]:
+    """Return the columns in which the empty word is a level, and stands for no missing cell."""
+    pairs = zip(encoder.names, encoder.codes, strict=True)
+    words = [(n, c) for n, c in pairs if isinstance(c, CategoryCode) and c.width > 0]
+    return [name for name, code in words if MISSING in code.levels]
+
+
 def table_inputs(encoder: TableEncoder) -> list[Any]:
     """Return one input of shape (rows, 1) per column: numbers and times in float64, or words."""
     onnx = require("onnx", "onnx")
