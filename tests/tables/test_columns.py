@@ -71,6 +71,17 @@ def test_pandas_columns_of_other_types():
     assert columns["small"].values.dtype == float
 
 
+def test_masked_cells_are_missing():
+    masked = np.ma.masked_array([[1, 2], [3, 4]], mask=[[False, True], [False, False]])
+    columns = read_columns(masked)
+    np.testing.assert_array_equal([column.values for column in columns], [[1, 3], [np.nan, 4]])
+    assert {type(column.values) for column in columns} == {np.ndarray}
+    moments = np.array([["1970-01-03"], ["2020-01-01"]], dtype="datetime64[ns]")
+    (column,) = read_columns(np.ma.masked_array(moments, mask=[[False], [True]]))
+    assert column.kind == "time"
+    np.testing.assert_array_equal(column.values, [2, np.nan])
+
+
 def test_polars_categories_and_enums():
     frame = pl.DataFrame(
         {

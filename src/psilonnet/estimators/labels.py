@@ -12,8 +12,7 @@ from sklearn.utils import column_or_1d
 from psilonnet._numbers import is_whole
 from psilonnet._warnings import warn_user
 from psilonnet.estimators.measures import some_of
-from psilonnet.estimators.reading import unmasked
-from psilonnet.tables import missing_cells
+from psilonnet.tables import missing_cells, unmasked
 
 Array = np.ndarray[Any, Any]
 

@@ -12,8 +12,7 @@ from typing import Any, NoReturn
 import narwhals as nw
 import numpy as np
 
-from psilonnet.estimators.reading import unmasked
-from psilonnet.tables import missing_cells
+from psilonnet.tables import missing_cells, unmasked
 
 Array = np.ndarray[Any, Any]
 CLASSES = "use PSiLONClassifier if they are classes"

@@ -11,7 +11,7 @@ from scipy import sparse
 from sklearn.utils import check_array
 from sklearn.utils.validation import _check_sample_weight, _num_samples
 
-from psilonnet.tables import distinct_words, missing_cells, word_of
+from psilonnet.tables import distinct_words, missing_cells, unmasked, word_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -67,21 +67,6 @@ def _as_array(X: Any, owner: str) -> Array:
         X = np.array(X, dtype=object)
     array: Array = check_array(X, dtype=None, ensure_all_finite=False, estimator=owner)
     return array
-
-
-def unmasked(values: Any) -> Any:
-    """Return a masked array, or a dictionary of Arrow, so that NumPy sees what is missing.
-
-    It takes the number under a mask, and some level for a missing cell of a dictionary.
-    """
-    kind: Any = getattr(values, "type", None)
-    if hasattr(kind, "index_type"):
-        return values.cast(kind.value_type)
-    if not isinstance(values, np.ma.MaskedArray):
-        return values
-    cells = values.data.astype(object)
-    cells[np.ma.getmaskarray(values)] = None
-    return cells
 
 
 def refuse_names(**given: Any) -> None:

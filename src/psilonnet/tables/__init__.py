@@ -7,7 +7,15 @@ from psilonnet.tables.canonical import (
     distinct_words,
 )
 from psilonnet.tables.codes import BOOLEANS, FAR, CategoryCode, NumberCode
-from psilonnet.tables.columns import DAY, Column, LossWarning, missing_cells, read_columns, word_of
+from psilonnet.tables.columns import (
+    DAY,
+    Column,
+    LossWarning,
+    missing_cells,
+    read_columns,
+    unmasked,
+    word_of,
+)
 from psilonnet.tables.encoder import OutOfRangeWarning, TableEncoder, fit_encoder
 from psilonnet.tables.losses import warn_text
 from psilonnet.tables.moved import with_cells
@@ -46,6 +54,7 @@ __all__ = [
     "missing_cells",
     "read_columns",
     "read_text",
+    "unmasked",
     "warn_text",
     "weighted_mean_and_deviation",
     "weighted_quantile",

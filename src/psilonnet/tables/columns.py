@@ -74,6 +74,7 @@ def read_columns(table: Any) -> list[Column]:
     >>> [column.kind for column in read_columns(np.array([[1.5, "a"], [None, "b"]], dtype=object))]
     ['number', 'category']
     """
+    table = unmasked(table)
     if isinstance(table, np.ndarray):
         names = [f"x{k}" for k in range(table.shape[1])]
         columns = [_from_array(n, v) for n, v in zip(names, table.T, strict=True)]
@@ -83,6 +84,23 @@ def read_columns(table: Any) -> list[Column]:
     for column in columns:
         _check_finite(column)
     return columns
+
+
+def unmasked(values: Any) -> Any:
+    """Return a masked array, or a dictionary of Arrow, so that NumPy sees what is missing.
+
+    It takes the number under a mask, and some level for a missing cell of a dictionary.
+    """
+    kind: Any = getattr(values, "type", None)
+    if hasattr(kind, "index_type"):
+        return values.cast(kind.value_type)
+    if not isinstance(values, np.ma.MaskedArray):
+        return values
+    if values.dtype.kind in "mM":  # as objects, those in nanoseconds are whole numbers
+        return values.filled(values.dtype.type("NaT"))
+    cells = values.data.astype(object)
+    cells[np.ma.getmaskarray(values)] = None
+    return cells
 
 
 def _check_finite(column: Column) -> None:
