@@ -18,7 +18,7 @@ from torch import Tensor
 from psilonnet.certify.column_sums import ColumnSums, InputBox, Sight, finer, kinks_of
 from psilonnet.certify.forward_error import forward_error
 from psilonnet.certify.lines import largest_gaps, lines_below
-from psilonnet.certify.ranges import Range, first_range, next_range
+from psilonnet.certify.ranges import Range, layer_range
 from psilonnet.certify.rounding import LOST, gamma
 from psilonnet.nn import AveragedNet
 
@@ -107,7 +107,8 @@ class Chain:
             for which it is at least, or at most, 0; and 0 elsewhere.
         """
         first = net.layers[0]
-        ranges, empty = [first_range(first, box)], torch.zeros(len(box.low), dtype=torch.bool)
+        ranges = [layer_range(first, box.low, box.high, box.states)]
+        empty = torch.zeros(len(box.low), dtype=torch.bool)
         sight: Sight | None = None
         for k, layer in enumerate(net.layers[1:], start=1):
             low, high = ranges[-1].outputs
@@ -122,7 +123,7 @@ class Chain:
                 low = torch.where(signs[k - 1] > 0, low.clamp(min=0.0), low)
                 high = torch.where(signs[k - 1] < 0, high.clamp(max=0.0), high)
                 empty = empty | (low > high).any(dim=-1)
-            ranges.append(next_range(layer, low, high))
+            ranges.append(layer_range(layer, low, high))
         return cls(net, tuple(ranges), terms, empty)
 
     def _tightened(

@@ -12,7 +12,8 @@ from psilonnet.certify.local_bound import interval
 from psilonnet.certify.rounding import LOST, gamma
 
 if TYPE_CHECKING:
-    from psilonnet.certify.column_sums import InputBox
+    from collections.abc import Sequence
+
     from psilonnet.nn import PlainLayer
 
 
@@ -46,32 +47,20 @@ class Range:
         return 4 * LOST * (1 + total).unsqueeze(-1)
 
 
-def next_range(layer: PlainLayer, low: Tensor, high: Tensor) -> Range:
-    """Return the range of a layer of one member from the ends of its inputs."""
-    bottom, top = (layer.pieces(end.unsqueeze(0)).squeeze(0) for end in (low, high))
-    return _range(layer, (low, high), (bottom, top), [])
-
-
-def first_range(layer: PlainLayer, box: InputBox) -> Range:
-    """Return the range of a first layer, where columns may jump."""
-    low, high = box.low, box.high
-    bottom, top = (layer.pieces(end.unsqueeze(0)).squeeze(0) for end in (low, high))
-    states = [layer.pieces(own.unsqueeze(0)).squeeze(0) for own in box.states]
-    return _range(layer, (low, high), (bottom, top), states)
-
-
-def _range(
-    layer: PlainLayer,
-    ends: tuple[Tensor, Tensor],
-    pieces: tuple[Tensor, Tensor],
-    states: list[Tensor],
+def layer_range(
+    layer: PlainLayer, low: Tensor, high: Tensor, states: Sequence[Tensor] = ()
 ) -> Range:
-    bottom, top = pieces
-    weight = layer.weight[0].flatten(-2)
+    """Return the range of a layer of one member from the ends of its inputs.
+
+    Columns may jump besides, which only a first layer sees: their states are as in
+    :class:`InputBox`.
+    """
+    ends, weight = (low, high), layer.weight[0].flatten(-2)
+    bottom, top, *jumps = (layer.pieces(x.unsqueeze(0)).squeeze(0) for x in (*ends, *states))
     low, high = interval(layer, bottom, top)
     largest = torch.maximum(bottom.abs(), top.abs())
     g = gamma(weight.shape[-1] + 8)
-    for own in states:
+    for own in jumps:
         reached = own.flatten(-2) @ weight.mT  # (states, out)
         slack = g * (own.flatten(-2).abs() @ weight.abs().mT).amax(dim=0) + LOST
         low = low + (reached.amin(dim=0) - slack)
