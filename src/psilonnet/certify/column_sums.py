@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from psilonnet.certify.rounding import LOST, gamma
+from psilonnet.certify.rounding import LOST, gamma, open_ends
 
 if TYPE_CHECKING:
     from psilonnet.certify.box import Box
@@ -41,7 +41,7 @@ class InputBox:
     def of(cls, x: Tensor, box: Box) -> InputBox:
         """Return the ends of a box around rows."""
         spread = box.radius + ((x.abs() + box.radius) * gamma(3) + LOST) * box.radius.sign()
-        low, high = _ends(x - spread, x + spread)
+        low, high = open_ends(x - spread, x + spread)
         states = []
         for jump in box.jumps:
             places = torch.as_tensor(jump.places)
@@ -57,7 +57,7 @@ class InputBox:
             return self
         low = columns(self.low) - columns.rounding(self.low)
         high = columns(self.high) + columns.rounding(self.high)
-        return InputBox(*_ends(low, high), self.states)
+        return InputBox(*open_ends(low, high), self.states)
 
     def at(self, inputs: Tensor) -> InputBox:
         """Return the box of some columns."""
@@ -73,10 +73,6 @@ class InputBox:
         found = torch.where(inside, kinks, high).sort(dim=1).values
         count = int(inside.sum(dim=1).max()) if inside.numel() else 0
         return torch.cat((low, found[:, :count], high), dim=1)
-
-
-def _ends(low: Tensor, high: Tensor) -> tuple[Tensor, Tensor]:
-    return low.nan_to_num(*[-torch.inf] * 3), high.nan_to_num(*[torch.inf] * 3)
 
 
 def kinks_of(layer: PlainLayer) -> Tensor:

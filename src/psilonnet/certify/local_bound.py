@@ -6,7 +6,15 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from psilonnet.certify.rounding import LOST, combined_size, gamma, inflated, lifted, without_nan
+from psilonnet.certify.rounding import (
+    LOST,
+    combined_size,
+    gamma,
+    inflated,
+    lifted,
+    open_ends,
+    without_nan,
+)
 from psilonnet.certify.seen import seen_box
 from psilonnet.functional import largest_piece
 from psilonnet.nn import AveragedNet
@@ -53,8 +61,8 @@ def local_moves(
 
 def _live_pieces(net: PlainNet, x: Tensor, radius: Tensor) -> list[Tensor | None]:
     """Return for each layer which pieces of its inputs can move in the box: (rows, pieces, in)."""
-    slack = (x.abs() + radius) * gamma(3) + LOST
-    low, high = _ends(x, radius + slack)
+    spread = radius + ((x.abs() + radius) * gamma(3) + LOST)
+    low, high = open_ends(x - spread, x + spread)
     masks: list[Tensor | None] = []
     for layer in net.layers:
         ends = torch.stack((low, high)).unsqueeze(1)  # (2, 1, rows, in)
@@ -62,12 +70,6 @@ def _live_pieces(net: PlainNet, x: Tensor, radius: Tensor) -> list[Tensor | None
         masks.append(None if layer.split == "none" else top > bottom)
         low, high = interval(layer, bottom, top)
     return masks
-
-
-def _ends(center: Tensor, spread: Tensor) -> tuple[Tensor, Tensor]:
-    """Return both ends of intervals; one that overflowed excludes nothing."""
-    low, high = center - spread, center + spread
-    return low.nan_to_num(*[-torch.inf] * 3), high.nan_to_num(*[torch.inf] * 3)
 
 
 def interval(layer: PlainLayer, bottom: Tensor, top: Tensor) -> tuple[Tensor, Tensor]:
@@ -79,7 +81,7 @@ def interval(layer: PlainLayer, bottom: Tensor, top: Tensor) -> tuple[Tensor, Te
     g = gamma(w.shape[-1] + 6)
     # One product for the width of the box and for the rounding of the center.
     spread = (1 + g) * ((half + g * middle.abs()) @ size.mT) + g * layer.bias[0].abs() + LOST
-    return _ends(center, spread)
+    return open_ends(center - spread, center + spread)
 
 
 def _masked_product(

@@ -34,6 +34,11 @@ def without_nan(bound: Tensor) -> Tensor:
     return bound.nan_to_num(nan=torch.inf, posinf=torch.inf)
 
 
+def open_ends(low: Tensor, high: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the ends of intervals; one that overflowed excludes nothing."""
+    return low.nan_to_num(*[-torch.inf] * 3), high.nan_to_num(*[torch.inf] * 3)
+
+
 def combined_size(combinations: Tensor, weight: Tensor) -> Tensor:
     """Return no less than the size of combinations of the rows of a weight.
 
