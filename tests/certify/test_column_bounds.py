@@ -4,7 +4,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from psilonnet.certify.column_bounds import ColumnBounds, _at_least
+from psilonnet.certify.column_bounds import ColumnBounds, _raised
 from psilonnet.tables import fit_encoder, read_columns
 
 
@@ -21,7 +21,7 @@ from psilonnet.tables import fit_encoder, read_columns
     ],
 )
 def test_a_limit_in_words_is_a_limit_and_has_no_power_of_ten(value, words):
-    assert _at_least(value) == words
+    assert _raised(value) == words
 
 
 def test_words_name_the_columns_with_the_largest_moves_first():

@@ -59,22 +59,22 @@ class ColumnBounds:
             lines = [
                 "Proven: if every number moves by at most one standard deviation, "
                 "and nothing else moves,",
-                f"{what_moves} by at most {_at_least(total)}{factor}.",
+                f"{what_moves} by at most {_raised(total)}{factor}.",
             ]
         lines.append("The columns that can move it most:")
         days = {"time": "one day", "duration": "one day"}
         units = {"category": "a change of level", "number": "one unit", **days}
         for k in np.argsort(-self.per_standard_deviation)[:5]:
-            line = f"  {encoder.names[k]}: at most {_at_least(self.per_unit[k])} for "
+            line = f"  {encoder.names[k]}: at most {_raised(self.per_unit[k])} for "
             line += units[encoder.kinds[k]]
             if is_number[k]:
-                line += f", {_at_least(self.per_standard_deviation[k])} for one standard deviation"
+                line += f", {_raised(self.per_standard_deviation[k])} for one standard deviation"
             lines.append(line)
         return lines
 
 
-def _at_least(value: float) -> str:
-    """Return four digits of a limit, rounded up so that they are a limit, too."""
+def _raised(value: float) -> str:
+    """Return four digits of a limit, which is still one: they are rounded up."""
     if not math.isfinite(value):
         return f"{value}"
     exact = Decimal(float(value))
@@ -85,7 +85,7 @@ def _at_least(value: float) -> str:
 
 
 def _factor_words(move: float) -> str:
-    factor = _at_least(math.exp(move)) if move < FACTOR_LOG else f"exp({_at_least(move)})"
+    factor = _raised(math.exp(move)) if move < FACTOR_LOG else f"exp({_raised(move)})"
     return f", and the mean changes by a factor of at most {factor}"
 
 
