@@ -12,12 +12,11 @@ from psilonnet._warnings import warn_user
 from psilonnet.estimators.conformal import HELD_OUT
 from psilonnet.estimators.coverage import CoveredModel
 from psilonnet.estimators.parameters import check_parameters
-from psilonnet.estimators.selection import MOST_PICKS, choose
+from psilonnet.estimators.selection import choose
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from psilonnet.estimators.problem import Problem
     from psilonnet.estimators.training_record import Record
 
 Array = np.ndarray[Any, Any]
@@ -43,7 +42,7 @@ class ChosenModel(CoveredModel):
     def _choose(self, record: Record) -> None:
         """Make the model from the candidates, by the selection that is asked for."""
         candidates, held_out, problem = record.candidates, record.held_out, record.problem
-        choice = choose(candidates, held_out, self.selection, MOST_PICKS)
+        choice = choose(candidates, held_out, self.selection)
         first = candidates[choice.picks[0]]
         self.target_ = self._calibrated(
             self.target_,
@@ -59,33 +58,22 @@ class ChosenModel(CoveredModel):
         self.near_sparsity_ = float(shares @ [candidates[k].near_sparsity for k in choice.picks])
         self.sparsity_ = float(shares @ [candidates[k].sparsity for k in choice.picks])
         self.net_ = choice.averaged(candidates)
-        known = slice(len(problem.y) - problem.validation_rows)
+        y, counts = problem.y.numpy(), problem.counts.numpy()
+        known = slice(len(y) - problem.validation_rows)
         training = self.net_(problem.x[known]).numpy()
         self.measures_ = {
-            "training": self._measured(problem, known, training),
-            "held_out": None
-            if held_out is None
-            else self._measured(problem, held_out.rows, choice.outputs),
+            "training": self._measure(training, y[known], counts[known]),
+            "held_out": None,
         }
-        self.held_out_score_ = (
-            None if held_out is None else self._score(problem, held_out.rows, choice.outputs)
-        )
-        self._known_errors = None
+        self.held_out_score_ = self._known_errors = None
         if held_out is not None:
-            y, counts = problem.y.numpy()[held_out.rows], problem.counts.numpy()[held_out.rows]
+            outputs, y, counts = choice.outputs, y[held_out.rows], counts[held_out.rows]
+            self.measures_["held_out"] = self._measure(outputs, y, counts)
+            self.held_out_score_ = self.target_.score(y, outputs, counts)
             # A new row counts as much as the average row that was given.
             new = 1.0 if problem.validation_rows else float(problem.counts.sum()) / self.n_rows_
-            self._keep_errors(choice.outputs, y, counts, new)
+            self._keep_errors(outputs, y, counts, new)
         self._record = record
-
-    def _measured(self, problem: Problem, rows: Any, outputs: Array) -> Any:
-        y, counts = problem.y.numpy()[rows], problem.counts.numpy()[rows]
-        return self._measure(outputs, y, counts)
-
-    def _score(self, problem: Problem, rows: Array, outputs: Array) -> float | None:
-        y, counts = problem.y.numpy()[rows], problem.counts.numpy()[rows]
-        score: float | None = self.target_.score(y, outputs, counts)
-        return score
 
     def _score_in_words(self) -> str:
         held_out = self.measures_["held_out"]
