@@ -78,7 +78,8 @@ class RangeCertificates(FittedModel):
         -------
         low, high : ndarray of the shape of the predictions
         """
-        return self._shaped(*self._ranges(X, delta, method))
+        low, high = self._ranges(X, delta, method)
+        return (low[:, 0], high[:, 0]) if self._one_target else (low, high)
 
     def verdict(
         self, X: Any, delta: Any, *, low: Any = -np.inf, high: Any = np.inf, budget: int = 200
@@ -185,10 +186,6 @@ class RangeCertificates(FittedModel):
         outputs, down, up = self._certifier.output_moves(rows, delta, method=method)
         limits: tuple[Array, Array] = self.target_.limits(outputs, down, up)
         return limits
-
-    def _shaped(self, low: Array, high: Array) -> tuple[Array, Array]:
-        """Return both of the shape that predictions have."""
-        return (low[:, 0], high[:, 0]) if self._one_target else (low, high)
 
 
 def _limit(name: str, given: Any, shape: Any) -> Array:
