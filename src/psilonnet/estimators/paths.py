@@ -184,12 +184,11 @@ def train_designs(folds: Folds, recipe: Recipe, progress: Progress) -> Generator
     return Trained(candidates, histories)
 
 
-def _path_job(view: View, folds: Folds, recipe: Recipe, *callbacks: Callback) -> Job:
+def _path_job(view: View, folds: Folds, recipe: Recipe, keeper: _PathKeeper) -> Job:
     """Return the job that trains a design along the path."""
     net = view.make_population(len(folds.splits), recipe.plan.batch_size)
     train = view.rows([train for train, _ in folds.splits])
     assert train is not None  # a split without training rows is refused before
-    shapes = tuple((name, t.shape[1:]) for name, t in net.state_dict().items())
     shared = recipe.plan.matmul_precision == "highest" and not recipe.may_extend
     return Job(
         net=net.to(recipe.device),
@@ -198,19 +197,10 @@ def _path_job(view: View, folds: Folds, recipe: Recipe, *callbacks: Callback) ->
         loss=view.problem.loss,
         strengths=(recipe.factor,) * len(folds.splits),
         plan=_marked_plan(recipe.path, recipe),
-        callbacks=callbacks,
+        callbacks=(keeper,),
         name=view.design.in_words(),
         whole=view.whole if view.signs else None,
-        kind=(
-            view.design,
-            shapes,
-            view.problem.loss_key,
-            recipe.path,
-            replace(recipe.plan, seed=0),
-            view.signs,
-        )
-        if shared
-        else None,
+        kind=view.kind_of(net, recipe.path, replace(recipe.plan, seed=0)) if shared else None,
     )
 
 

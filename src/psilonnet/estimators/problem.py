@@ -160,6 +160,11 @@ class View:
         signs = self.problem.signs
         return () if signs is None else tuple(signs.int().tolist())
 
+    def kind_of(self, net: Network, *training: Hashable) -> Hashable:
+        """Return what jobs that share a population have in common, the way of training included."""
+        shapes = tuple((name, t.shape[1:]) for name, t in net.state_dict().items())
+        return (self.design, shapes, self.problem.loss_key, self.signs, *training)
+
     def whole(self, net: Network) -> nn.Module:
         """Return the function of some networks that is trained: monotone, if that is asked for."""
         signs = self.problem.signs

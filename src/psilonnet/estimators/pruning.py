@@ -100,9 +100,9 @@ def _prune_job(
     assert train is not None  # a split without training rows is refused before
     norms, drops = zip(*(cut for cut in cuts for _ in range(n)), strict=True)
     stage = Pruning(steps, row_norm=norms, settle=steps // 2, drop=drops)
-    shapes = tuple((name, t.shape[1:]) for name, t in net.state_dict().items())
     rate = partial(_falling_rate, recipe.path.learning_rate / 2)
     every = max(1, steps // 10)
+    shared = recipe.plan.matmul_precision == "highest"
     plan = replace(recipe.plan, steps=steps, prune=stage, schedule=rate, evaluate_every=every)
     return Job(
         net=net.to(recipe.device),
@@ -115,16 +115,7 @@ def _prune_job(
         whole=view.whole if view.signs else None,
         name=f"pruning {view.design.in_words()}",
         # The cuts go by the number of a member, so jobs of other numbers of folds stay apart.
-        kind=(
-            view.design,
-            shapes,
-            view.problem.loss_key,
-            stage,
-            recipe.path.learning_rate,
-            view.signs,
-        )
-        if recipe.plan.matmul_precision == "highest"
-        else None,
+        kind=view.kind_of(net, stage, recipe.path.learning_rate) if shared else None,
     )
 
 
