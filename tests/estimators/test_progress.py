@@ -73,9 +73,7 @@ def test_bar_of_a_narrow_terminal_has_no_loss_instead_of_half_of_it(
 def test_bar_of_paths_that_are_extended_or_given_up_ends_full(bars):
     designs = [Design(directions="l2"), Design()]
     folds, recipe = make_folds(), replace(make_settings(designs=designs), may_extend=True)
-    views = [View(folds.problem, design, recipe.width, recipe.depth, 0) for design in designs]
     progress = Progress(True)
-    progress.plan([(view, recipe.path.steps) for view in views])
     _, (extended, given_up) = train(folds, recipe, progress)
     progress.end("")
     assert extended["step"][-1] > given_up["step"][-1] > recipe.path.steps

@@ -31,7 +31,7 @@ from psilonnet.estimators.monotone import (
 )
 from psilonnet.estimators.parameters import check_parameters
 from psilonnet.estimators.paths import train_designs
-from psilonnet.estimators.problem import Problem, View
+from psilonnet.estimators.problem import Problem
 from psilonnet.estimators.progress import Progress
 from psilonnet.estimators.pruning import MOST_PRUNED, prune_candidates
 from psilonnet.estimators.reading import check_groups, check_weights, refuse_names
@@ -250,9 +250,6 @@ class BasePSiLON(ChosenModel):
 
     def _train(self, folds: Folds, recipe: Recipe, progress: Progress) -> Fitting[Record]:
         """Train all designs; prune what would be chosen of them, if that is asked for."""
-        size = (recipe.width, recipe.depth, recipe.plan.seed)
-        views = [View(folds.problem, design, *size) for design in recipe.designs]
-        progress.plan([(view, recipe.path.steps) for view in views])
         candidates, histories = yield from train_designs(folds, recipe, progress)
         held_out = HeldOut(folds.problem, folds.held) if len(folds.held) else None
         if self.prune:

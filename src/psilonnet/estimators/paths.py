@@ -156,12 +156,15 @@ class Trained(NamedTuple):
 
 def train_designs(folds: Folds, recipe: Recipe, progress: Progress) -> Generator[Job, Run, Trained]:
     """Train all designs on all folds, each as one population."""
+    shape = (recipe.width, recipe.depth, recipe.plan.seed)
+    views = [View(folds.problem, design, *shape) for design in recipe.designs]
+    progress.plan([(view, recipe.path.steps) for view in views])
     candidates: list[Candidate] = []
     histories: list[dict[str, list[float]]] = []
     best, lost = float("inf"), DivergedError([])
-    for number, design in enumerate(recipe.designs):
+    for number, view in enumerate(views):
+        design = view.design
         keeper = _PathKeeper(recipe, len(folds.splits), progress, best)
-        view = View(folds.problem, design, recipe.width, recipe.depth, recipe.plan.seed)
         progress.begin(design.in_words(), recipe.path.steps, view)
         try:
             run = yield _path_job(view, folds, recipe, keeper)
