@@ -17,7 +17,7 @@ from psilonnet.tables.columns import (
     word_of,
 )
 from psilonnet.tables.encoder import OutOfRangeWarning, TableEncoder, fit_encoder
-from psilonnet.tables.losses import warn_text
+from psilonnet.tables.lost_columns import warn_text
 from psilonnet.tables.moved import with_cells
 from psilonnet.tables.quantiles import weighted_mean_and_deviation, weighted_quantile
 from psilonnet.tables.text import (

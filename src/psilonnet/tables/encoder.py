@@ -11,7 +11,7 @@ import numpy as np
 from psilonnet._warnings import warn_user
 from psilonnet.tables.codes import CategoryCode, NumberCode
 from psilonnet.tables.columns import Column, Kind, LossWarning
-from psilonnet.tables.losses import listed, warn_losses
+from psilonnet.tables.lost_columns import listed, warn_losses
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
