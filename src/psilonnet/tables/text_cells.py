@@ -8,11 +8,12 @@ import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
+from psilonnet.tables.columns import DAY
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 LONGEST = 40  # letters of a number or a date
-DAY = 86_400_000  # milliseconds
 EPOCH = datetime.date(1970, 1, 1).toordinal()
 
 # What people write and what stands for it here: spaces that do not break, apostrophes, minus.
