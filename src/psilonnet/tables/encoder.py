@@ -78,7 +78,7 @@ class TableEncoder:
         return encoded
 
     def warn_far_outside(self, columns: Sequence[Column]) -> None:
-        """Warn once if rows lie far outside what was seen in training, and name the columns."""
+        """Warn of numbers far outside those of training, and of columns of words unknown there."""
         far, unknown = [], []
         for name, code, column in zip(self.names, self.codes, self.matched(columns), strict=True):
             if isinstance(code, CategoryCode):
