@@ -9,9 +9,9 @@ from typing import Any, NoReturn
 import numpy as np
 from sklearn.utils import column_or_1d
 
+from psilonnet._names import some_of
 from psilonnet._numbers import is_whole
 from psilonnet._warnings import warn_user
-from psilonnet.estimators.measures import some_of
 from psilonnet.tables import missing_cells, unmasked
 
 Array = np.ndarray[Any, Any]

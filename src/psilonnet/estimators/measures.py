@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.metrics import r2_score
 
+from psilonnet._names import some_of
 from psilonnet.tables import weighted_mean_and_deviation, weighted_quantile
 
 if TYPE_CHECKING:
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, Any]
 CONSTANT = 0.05  # of the target's standard deviation: such predictions explain at most a tenth
-FEW = 8  # labels that are listed
 
 
 @dataclass(frozen=True)
@@ -323,9 +323,3 @@ def _robust_standard_deviation(values: Array, weight: Array) -> float:
     low, high = weighted_quantile(values, weight, np.array([0.25, 0.75]))
     deviation = weighted_mean_and_deviation(values, weight)[1]
     return float(min(deviation, (high - low) / 1.349)) if high > low else deviation
-
-
-def some_of(labels: Sequence[str]) -> str:
-    """Return the first few labels."""
-    said = ", ".join(labels[:FEW])
-    return said if len(labels) <= FEW else f"{said} and {len(labels) - FEW:,} more"

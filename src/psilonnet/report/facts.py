@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from psilonnet._names import some_of
 from psilonnet._numbers import is_whole
 from psilonnet.deploy import CompactNet
 from psilonnet.report.html import number
@@ -16,7 +17,6 @@ from psilonnet.tables import CategoryCode
 from psilonnet.training import loss_words
 
 NOT_SHOWN = ("verbose",)  # has no effect on the model
-MOST_LABELS = 8
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,8 @@ def score_name(model: Any) -> str:
 def kind_words(model: Any) -> str:
     """Return in one sentence what a model does, and what it has seen."""
     if is_classifier(model):
-        does = f"A classifier with {len(model.classes_)} classes: {_some(model.classes_.tolist())}."
+        classes = model.classes_.tolist()
+        does = f"A classifier with {len(classes)} classes: {some_of(classes)}."
     else:
         does = f"A regressor that predicts {_predicted_words(model)}."
     columns = len(model.encoder_.names)
@@ -146,13 +147,6 @@ def _predicted_words(model: Any) -> str:
     if model.target_.is_log:
         return "the mean of counts" if count == 1 else f"the means of {count} counts"
     return "one number" if count == 1 else f"{count} numbers"
-
-
-def _some(values: list[Any]) -> str:
-    """Return the first few values as words."""
-    said = ", ".join(str(value) for value in values[:MOST_LABELS])
-    left = len(values) - MOST_LABELS
-    return f"{said} and {left:,} more" if left > 0 else said
 
 
 def changed_parameters(model: Any) -> list[tuple[str, str, str]]:
@@ -182,7 +176,7 @@ def column_words(kind: str, code: Any) -> str:
         more = [
             word for word, has in (("rare", code.has_rare), ("missing", code.has_missing)) if has
         ]
-        return _some([*code.levels]) + "".join(f", {word}" for word in more)
+        return some_of(code.levels) + "".join(f", {word}" for word in more)
     if code.scale == 0:
         return "constant, some missing" if code.has_missing else "constant, not used"
     low, high = (_day(v) if kind == "time" else number(v) for v in (code.low, code.high))
