@@ -11,7 +11,7 @@ from psilonnet.nn.monotone import MonotoneNet, inner_net
 from psilonnet.nn.network import Network
 from psilonnet.nn.penalty import has_closed_form, path_norm_penalty, weight_decay_penalty
 from psilonnet.nn.pieces import KnotLinear, ReLULinear
-from psilonnet.nn.plain import PlainLayer, PlainNet, cached_per_network, plain_net
+from psilonnet.nn.plain import PlainLayer, PlainNet, plain_net
 from psilonnet.nn.resnet import PSiLONResNet
 from psilonnet.nn.variants import VARIANTS, Variant, make_net
 
@@ -34,7 +34,6 @@ __all__ = [
     "PlainNet",
     "ReLULinear",
     "Variant",
-    "cached_per_network",
     "fold",
     "has_closed_form",
     "inner_net",

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import wraps
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 import torch
@@ -17,8 +16,6 @@ from psilonnet.nn.network import Network
 from psilonnet.nn.pieces import KnotLinear, ReLULinear
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from psilonnet.nn.linear import NormalizedLinear
 
 
@@ -171,29 +168,25 @@ def _check_steady(layers: list[nn.Module]) -> None:
                 )
 
 
-Made = TypeVar("Made")
+_KNOWN: WeakKeyDictionary[Network, tuple[list[object], list[Tensor], PlainNet]] = (
+    WeakKeyDictionary()
+)
 
 
-def cached_per_network(make: Callable[[Network], Made]) -> Callable[[Network], Made]:
-    """Remember what a function returns for a network until something of the network changes.
+def plain_net(net: Network) -> PlainNet:
+    """Return the matrices of a network, remembered until something of the network changes.
 
     The tensors themselves are compared. Their versions, which autograd counts, would not do: a
     step of a fused optimiser and a write through ``.data`` leave them as they are.
     """
-    made: WeakKeyDictionary[Network, tuple[list[object], list[Tensor], Made]] = WeakKeyDictionary()
-
-    @wraps(make)
-    def remembered(net: Network) -> Made:
-        layers = plain_chain(net)
-        if any(layer._modules for layer in layers):  # parametrized: by what, cannot be compared
-            return make(net)
-        settings, tensors = _state(layers)
-        known = made.get(net)
-        if known is None or known[0] != settings or not all(map(_same, known[1], tensors)):
-            known = made[net] = settings, [tensor.clone() for tensor in tensors], make(net)
-        return known[2]
-
-    return remembered
+    layers = plain_chain(net)
+    if any(layer._modules for layer in layers):  # parametrized: by what, cannot be compared
+        return PlainNet(net)
+    settings, tensors = _state(layers)
+    known = _KNOWN.get(net)
+    if known is None or known[0] != settings or not all(map(_same, known[1], tensors)):
+        known = _KNOWN[net] = settings, [tensor.clone() for tensor in tensors], PlainNet(net)
+    return known[2]
 
 
 def _state(layers: list[nn.Module]) -> tuple[list[object], list[Tensor]]:
@@ -210,12 +203,6 @@ def _state(layers: list[nn.Module]) -> tuple[list[object], list[Tensor]]:
 
 def _same(a: Tensor, b: Tensor) -> bool:
     return a.dtype == b.dtype and a.device == b.device and torch.equal(a, b)
-
-
-@cached_per_network
-def plain_net(net: Network) -> PlainNet:
-    """Return the matrices of a network, remembered until it changes."""
-    return PlainNet(net)
 
 
 def _from_torch(modules: list[nn.Module]) -> list[PlainLayer]:
