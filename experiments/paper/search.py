@@ -27,7 +27,7 @@ FIRST = (2, 5, 8)  # of thirteen: 2.5e-4, 2.5e-3, 2.5e-2
 WORSE = 1.01  # times the loss of the mean; nets that predict it are slightly above
 
 
-def mean_loss(table: Table, parts: Parts) -> float:
+def loss_of_mean(table: Table, parts: Parts) -> float:
     """Return the validation loss of predicting the mean of the training rows."""
     mean = parts.train.y.mean()
     output = mean if table.task == "regression" else mean.logit()
@@ -69,7 +69,7 @@ def replay(losses: Sequence[float], of_mean: float = inf) -> dict[int, float]:
 def searched_grid(variant: str, table: Table, parts: Parts, *, plan: Plan) -> Cell:
     """Train the strengths that the search asks for; the result is that of a smaller grid."""
     known: dict[int, Cell] = {}
-    of_mean = mean_loss(table, parts)
+    of_mean = loss_of_mean(table, parts)
     begin = perf_counter()
     while wanted := next_positions(
         {k: cell["valid_loss"] for k, cell in known.items()}, len(STRENGTHS), of_mean

@@ -14,7 +14,7 @@ from experiments.cells import experiment_arguments, missing_note, run_study
 from experiments.data import ALL, EIGHT, LOSS_COLUMNS, load_table, make_parts, reported_loss
 from experiments.grid import best, fresh_grid, warm_grid
 from experiments.paper.baselines import forest_grid, linear_grid
-from experiments.paper.search import mean_loss, replay, searched_grid
+from experiments.paper.search import loss_of_mean, replay, searched_grid
 from experiments.paper.tabular_report import write_report
 from psilonnet.training import Plan
 
@@ -104,7 +104,7 @@ def check_search(results: Results, data: str) -> dict[str, float]:
         if cell in results and cell["reading"] == "fresh":
             losses = results[cell]["valid_loss"]
             table = load_table(cell["dataset"], data)
-            known = replay(losses, mean_loss(table, make_parts(table, seed=cell["seed"])))
+            known = replay(losses, loss_of_mean(table, make_parts(table, seed=cell["seed"])))
             found, least = (reported_loss(table.task, min(v)) for v in (known.values(), losses))
             excess.append(found / least - 1)
             tried.append(len(known))

@@ -5,7 +5,7 @@ import pytest
 
 from experiments.data import load_table, make_parts
 from experiments.grid import fresh_grid
-from experiments.paper.search import mean_loss, replay, searched_grid
+from experiments.paper.search import loss_of_mean, replay, searched_grid
 from psilonnet.training import Plan
 
 SMALL = Plan(steps=6, evaluate_every=2, batch_size=100, progress=False)
@@ -29,12 +29,12 @@ def test_loss_of_the_mean(data_dir):
     table = load_table("wine_quality", data_dir)
     parts = make_parts(table, seed=0)
     errors = parts.valid.y - parts.train.y.mean()
-    assert mean_loss(table, parts) == pytest.approx(errors.square().mean().item())
+    assert loss_of_mean(table, parts) == pytest.approx(errors.square().mean().item())
     table = load_table("credit", data_dir)
     parts = make_parts(table, seed=0)
     ones, share = parts.valid.y.mean().item(), parts.train.y.mean().item()
     entropy = -ones * np.log(share) - (1 - ones) * np.log(1 - share)
-    assert mean_loss(table, parts) == pytest.approx(entropy, rel=1e-5)
+    assert loss_of_mean(table, parts) == pytest.approx(entropy, rel=1e-5)
 
 
 def test_searched_strengths_are_those_of_the_whole_grid(data_dir):
@@ -43,5 +43,5 @@ def test_searched_strengths_are_those_of_the_whole_grid(data_dir):
     found = searched_grid("P-Net", table, parts, plan=SMALL)
     whole = fresh_grid("P-Net", table, parts, plan=SMALL)
     at = [whole["strengths"].index(strength) for strength in found["strengths"]]
-    assert at == sorted(replay(whole["valid_loss"], mean_loss(table, parts)))
+    assert at == sorted(replay(whole["valid_loss"], loss_of_mean(table, parts)))
     assert found["valid_loss"] == pytest.approx([whole["valid_loss"][k] for k in at], rel=1e-4)
