@@ -29,6 +29,7 @@ from psilonnet.scale import GROUPS_PER_TASK
 GROUPS, ROWS = 10**6, 10**9
 WORKERS = (2, 16, 128, 1024, 4096)
 WINDOW = 1000  # tasks in flight, as in psilonnet.scale.cells
+SPREAD = 0.3  # of the logarithms of the lengths of tasks
 
 
 @dataclass(frozen=True)
@@ -111,13 +112,13 @@ def predicting(costs: Costs, workers: int, block_rows: int) -> Run:
     return Run(-(-ROWS // block_rows), seconds, costs.tasks_per_second, workers)
 
 
-def simulate(run: Run, seed: int = 0, spread: float = 0.3) -> float:
+def simulate(run: Run) -> float:
     """Play a run event by event, and return its seconds.
 
     Half of the driver's time per task goes into handing it out, half into taking its result.
     """
-    rng = np.random.default_rng(seed)
-    lengths = rng.lognormal(-(spread**2) / 2, spread, run.tasks) * run.seconds
+    rng = np.random.default_rng(0)
+    lengths = rng.lognormal(-(SPREAD**2) / 2, SPREAD, run.tasks) * run.seconds
     step, clock = 0.5 / run.rate, 0.0
     free = [0.0] * min(run.workers, WINDOW)  # when each worker is free again; a heap
     ends: list[float] = []  # of tasks whose results are still out; a heap

@@ -141,9 +141,9 @@ def scale_target(table: Table, train: np.ndarray) -> np.ndarray:
     return (table.y - median) / ((high - low) / 2)
 
 
-def make_parts(table: Table, *, seed: int, n_train: int = 2000, codes: bool = False) -> Parts:
+def make_parts(table: Table, *, seed: int, codes: bool = False) -> Parts:
     """Split, encode and scale a table."""
-    split = split_rows(len(table.y), seed=seed, n_train=n_train)
+    split = split_rows(len(table.y), seed=seed)
     x = torch.tensor(encode_columns(table, split.train, codes=codes), dtype=torch.float32)
     y = torch.tensor(scale_target(table, split.train), dtype=torch.float32).unsqueeze(-1)
     return Parts(*(Rows(x[part], y[part]) for part in (split.train, split.valid, split.test)))

@@ -103,15 +103,15 @@ def split_figures(lines: list[Line], protocol: str) -> dict[str, Any]:
     return said
 
 
-def against_earlier(lines: list[Line], earlier: list[Line], protocol: str = "user") -> Cell:
+def against_earlier(lines: list[Line], earlier: list[Line]) -> Cell:
     """Return how losses compare with those of an earlier recipe, on the splits that both have.
 
-    A table is worse if the mean of its ratios is above 1.02 and more than two of its standard
-    errors above 1.
+    They are of the protocol "user". A table is worse if the mean of its ratios is above 1.02 and
+    more than two of its standard errors above 1.
     """
     ratios: dict[str, list[float]] = {}
     for seed in SPLITS:
-        now, before = (losses_of(own, protocol, seed) for own in (lines, earlier))
+        now, before = (losses_of(own, "user", seed) for own in (lines, earlier))
         for name in now:
             if OURS in now[name] and OURS in before.get(name, {}):
                 ratios.setdefault(name, []).append(now[name][OURS] / before[name][OURS])
