@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import torch
 
-from psilonnet.certify.attack import DEFAULT, attack
+from psilonnet.certify.attack import attack
 from psilonnet.certify.box import Jump
 from psilonnet.certify.perturbation import Perturbation
 from psilonnet.tables import DAY, CategoryCode, missing_cells
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
-    from psilonnet.certify.attack import Effort
     from psilonnet.nn import AveragedNet
     from psilonnet.tables import Column, TableEncoder
 
@@ -57,8 +56,6 @@ def farthest_cells(
     columns: Sequence[Column],
     delta: Any,
     goals: Goals,
-    *,
-    effort: Effort = DEFAULT,
 ) -> list[Column]:
     """Return columns whose cells have moved within delta, each row as near its goals as was found.
 
@@ -74,7 +71,6 @@ def farthest_cells(
     columns : sequence of Column
     delta : Perturbation, or what is short for one
     goals : Goals
-    effort : Effort
     """
     given, columns = Perturbation.of(delta), encoder.matched(columns)
     x = torch.from_numpy(encoder.encode(columns))
@@ -83,7 +79,7 @@ def farthest_cells(
     jumps = [Jump(encoder.places[k], encoder.codes[k].encode(words[k])) for k in words]
     enough = goals.enough + BEYOND * (1 + goals.enough.abs())
     box = replace(box.at(goals.rows), jumps=tuple(jumps))
-    found = attack(net, x[goals.rows], box, goals.combinations, enough=enough, effort=effort)
+    found = attack(net, x[goals.rows], box, goals.combinations, enough=enough)
     nearest = (found.moves - goals.enough).argmax(dim=1)
     points = x.numpy().copy()
     points[goals.rows.numpy()] = found.points[torch.arange(len(nearest)), nearest].numpy()
