@@ -9,6 +9,7 @@ import torch
 from sklearn.utils import check_consistent_length, check_random_state
 
 from psilonnet._warnings import warn_user
+from psilonnet.estimators.callbacks import check_callbacks
 from psilonnet.estimators.chosen import ChosenModel
 from psilonnet.estimators.folds import (
     COPIES,
@@ -21,7 +22,6 @@ from psilonnet.estimators.folds import (
     splits_of,
     warn_not_chosen,
 )
-from psilonnet.estimators.hooks import check_callbacks
 from psilonnet.estimators.joint_fit import finish
 from psilonnet.estimators.monotone import (
     check_columns,
