@@ -19,7 +19,7 @@ from psilonnet.estimators.conformal import (
     possible_classes,
     rows_needed,
 )
-from psilonnet.estimators.exports import ExportedModel
+from psilonnet.estimators.exports import ExportableModel
 from psilonnet.estimators.range_certificates import RangeCertificates
 from psilonnet.estimators.reading import check_groups, codes_of
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, Any]
 
 
-class CoveredModel(ExportedModel):
+class CoveredModel(ExportableModel):
     """A fitted model that knows how far off it was on rows with known targets."""
 
     # What the subclasses define.

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 
-class ExportedModel(FittedModel):
+class ExportableModel(FittedModel):
     """A fitted model that can be written to files, and reported on."""
 
     def save(self, path: str | os.PathLike[str]) -> None:
