@@ -57,7 +57,8 @@ class CertifiedRadiusDisplay:
         X : table
         y : array-like of labels, optional
             If given, only rows that are classified rightly count.
-        method : {"global", "local"}
+        method : {"global", "local", "linear"}
+            As in ``certified_radius``.
         name : str, optional
         ax : matplotlib axes, optional
         """
