@@ -1,4 +1,4 @@
-"""How to train on a hundred rows: steps and folds, on seven development tables.
+"""How to train on a hundred rows: width, steps and folds, on seven development tables.
 
 The validation part of a table judges, the test part is not touched.
 
@@ -27,6 +27,7 @@ ROWS = 100
 SEEDS = (0,)
 SETTINGS: dict[str, dict[str, Any]] = {
     "default": {},
+    "128 wide": {"width": 128},
     "400 steps": {"max_steps": 400},
     "1500 steps": {"max_steps": 1500},
     "ten folds": {"cv": 10},
