@@ -404,8 +404,8 @@ def test_quantiles_and_counts_are_fitted(folder, tmp_path):
     run(*fit, *settings, "poisson", "--out", tmp_path / "counts.psilon")
     run("predict", tmp_path / "counts.psilon", folder / "data.csv", "--out", out)
     assert (pl.read_csv(out)["prediction"] > 0).all()
-    words = ("fit", folder / "data.csv", "--target", "bought", "--out", out, "--loss", "poisson")
-    assert "--task regression, or leave them out" in refusal(*words)
+    words = ("fit", folder / "data.csv", "--target", "bought", "--out", tmp_path / "none.psilon")
+    assert "--task regression, or leave them out" in refusal(*words, "--loss", "poisson")
 
 
 def test_directions_are_given_by_column(folder, tmp_path):
