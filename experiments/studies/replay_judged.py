@@ -5,10 +5,10 @@ may be averaged, and the weight of the bound. It is judged by its loss on the va
 CatBoost's, and by its rank among CatBoost, LightGBM and itself; a difference from the first trial,
 the recipe before, counts beyond two standard errors over tables and seeds.
 
-    python -m experiments.studies.replay_judged --data DIR
+    python -m experiments.studies.replay_judged --data DIR [--only SEED ...]
 
-It writes ``replay.csv`` with a line for each trial, failures included. The last line is one JSON
-object: the first trial and the best one.
+It writes ``replay.csv`` with a line for each trial, failures included, or nothing if only some
+seeds are judged. The last line is one JSON object: the first trial and the best one.
 """
 
 from __future__ import annotations
@@ -102,7 +102,8 @@ def read_outputs(path: Path) -> dict[str, Array]:
 class Replay:
     """The outputs of all cells, and the rivals' losses."""
 
-    def __init__(self, cells: Path, results: Path) -> None:
+    def __init__(self, cells: Path, results: Path, only: Sequence[str] = ()) -> None:
+        self.seeds = [seed for seed in SEEDS if not only or str(seed) in only]
         self.folder = cells / f"{NAME}_outputs"
         self.study = StudyResults(cells / NAME)
         with (results / "rivals.csv").open() as file:
@@ -116,7 +117,7 @@ class Replay:
         """Return the tables and seeds for which all designs are there."""
         return [
             (name, seed)
-            for seed in SEEDS
+            for seed in self.seeds
             for name in TABLES
             if all({"dataset": name, "seed": seed, "design": d} in self.study for d in DESIGNS)
         ]
@@ -253,9 +254,9 @@ def grown_sets(judge: Callable[[Trial], Cell]) -> None:
 
 
 def main() -> None:
-    """Judge all trials and write ``replay.csv``."""
+    """Judge all trials, and write ``replay.csv`` if it is of all seeds."""
     arguments = experiment_arguments("Recipes judged by replay.")
-    replay = Replay(arguments.cells, arguments.results)
+    replay = Replay(arguments.cells, arguments.results, arguments.only or ())
     lines: list[Cell] = []
     first: list[float] = []
 
@@ -271,7 +272,8 @@ def main() -> None:
     for trial in all_trials():
         judge(trial)
     grown_sets(judge)
-    write_csv(lines, arguments.results / "replay.csv")
+    if not arguments.only:
+        write_csv(lines, arguments.results / "replay.csv")
     print(json.dumps({"first": lines[0], "best": min(lines, key=lambda x: x["over_catboost"])}))
 
 

@@ -37,14 +37,17 @@ def test_designs_are_trained_once_and_trials_judged_without(
     (tmp_path / "rivals.csv").write_text(RIVALS)
     folders = ["--data", str(data_dir), "--cells", str(tmp_path), "--results", str(tmp_path)]
 
-    def run(study):
-        monkeypatch.setattr(sys, "argv", ["study", *folders])
+    def run(study, *words):
+        monkeypatch.setattr(sys, "argv", ["study", *folders, *words])
         study.main()
         return json.loads(capsys.readouterr().out.splitlines()[-1])
 
     assert run(replay)["cells"] == 4
     monkeypatch.setattr(replay, "compute", {}.__getitem__)  # what is there is not computed again
     assert run(replay)["cells"] == 4
+    assert replay_judged.Replay(tmp_path, tmp_path, ["1"]).places() == [("heloc", 1)]
+    assert run(replay_judged, "--only", "0", "1")["first"]["places"] == 2
+    assert not (tmp_path / "replay.csv").exists()
     said = run(replay_judged)
     assert said["first"]["trial"] == "both"
     assert said["first"]["places"] == 2
